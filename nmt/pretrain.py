@@ -13,4 +13,4 @@ loss and accuracy on the validation text. Progress goes to standard error.
 from nmt.cli.command import command
 
 if __name__ == "__main__":
-    command("pretrain", __doc__, "nmt.commands.pretrain:pretrain")
+    command("pretrain", __doc__, "nmt.commands.pretrain:pretrain", run_directory="nmt.runs.directory:EncoderDirectory")

@@ -7,6 +7,7 @@
   python -m nmt.train trainer.max_epochs=20 trainer.max_time=4h trainer.precision=bf16-mixed run_dir=runs/mixed
   python -m nmt.train resume=true                              resume the run that the same command started
   python -m nmt.train -m scorer=additive,dot seed=1,2          a sweep: one run for each combination
+  python -m nmt.train -m scorer=additive,dot sweep_dir=runs/a  the same command again resumes this sweep
 
 Prints the run directory and the run's scores or, after a sweep, a comparison of its runs. Progress goes to standard
 error.
@@ -15,4 +16,10 @@ error.
 from nmt.cli.command import command
 
 if __name__ == "__main__":
-    command("train", __doc__, "nmt.commands.train:train", after_sweep="nmt.commands.sweep_report:sweep_report")
+    command(
+        "train",
+        __doc__,
+        "nmt.commands.train:train",
+        after_sweep="nmt.commands.sweep_report:sweep_report",
+        run_directory="nmt.runs.directory:RunDirectory",
+    )

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from nmt.errors import Mistake
+
 
 class Server(NamedTuple):
     """A running server."""
@@ -44,7 +46,7 @@ def cpu_seconds(process: int) -> float:
 
 @contextmanager
 def server(run: Path, log: Path, *overrides: str) -> Iterator[Server]:
-    """Runs nmt.serve with a run on a free port until the end of the block. Raises ValueError if it does not start."""
+    """Runs nmt.serve with a run on a free port until the end of the block. Raises Mistake if it does not start."""
     command = [sys.executable, "-m", "nmt.serve", f"run_dirs=[{run}]", "port=0", *overrides]
     with log.open("w", encoding="utf-8") as errors:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
@@ -53,7 +55,7 @@ def server(run: Path, log: Path, *overrides: str) -> Iterator[Server]:
         address = process.stdout.readline().strip()
         try:
             if not address:
-                raise ValueError(f"The server did not start: {log.read_text(encoding='utf-8')[-500:].strip()}")
+                raise Mistake(f"The server did not start: {log.read_text(encoding='utf-8')[-500:].strip()}")
             yield Server(process, address, log)
         finally:
             if process.poll() is None:

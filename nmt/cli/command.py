@@ -17,20 +17,27 @@ from nmt.errors import Mistake, exit_code
 
 
 def command(
-    name: str, description: str | None, run: str, after_sweep: str | None = None, words: str | None = None
+    name: str,
+    description: str | None,
+    run: str,
+    after_sweep: str | None = None,
+    run_directory: str | None = None,
+    words: str | None = None,
 ) -> NoReturn:
     """Runs a command with the arguments in sys.argv, and exits.
 
     `name` is the name of the command's YAML file. `run` names the function that takes the Job, as 'module:function'. It
     is imported only after the arguments have been validated, because importing torch takes seconds and a mistake should
     be reported at once. `after_sweep` names a function that takes the records of a sweep's jobs; its result is printed
-    when all jobs have ended. If `words` is given, arguments without a key are collected in a list under that key.
+    when all jobs have ended. `run_directory` names the class of the folders that the jobs write, which knows whether a
+    job is finished; the key sweep_dir needs it. If `words` is given, arguments without a key are collected
+    in a list under that key.
     """
     limit_cached_shapes()
     if sys.stderr is None:  # closed: errors cannot be printed
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     log_to_standard_error()
-    sys.exit(exit_code(lambda: _run(name, description or "", run, after_sweep, words)))
+    sys.exit(exit_code(lambda: _run(name, description or "", run, after_sweep, run_directory, words)))
 
 
 def limit_cached_shapes() -> None:
@@ -44,7 +51,9 @@ def limit_cached_shapes() -> None:
     os.environ.setdefault("LRU_CACHE_CAPACITY", "8")
 
 
-def _run(name: str, description: str, run: str, after_sweep: str | None, words: str | None) -> int:
+def _run(
+    name: str, description: str, run: str, after_sweep: str | None, run_directory: str | None, words: str | None
+) -> int:
     if sys.stdout is None:
         raise Mistake("Standard output is closed. Redirect it to a file, a pipe or /dev/null.")
     typed = sys.argv[1:]
@@ -57,7 +66,7 @@ def _run(name: str, description: str, run: str, after_sweep: str | None, words: 
         run_hydra(name, lambda composed: None)
         return 0
     if given & SWEEP:
-        return run_sweep(name, run, after_sweep, arguments)
+        return run_sweep(name, run, after_sweep, run_directory, arguments)
     job = job_of(name, arguments, typed)
     pkgutil.resolve_name(run)(job)
     return 0

@@ -48,6 +48,8 @@ def job_of(name: str, arguments: Sequence[str], typed: Sequence[str], sweep_dir:
     overrides = parsed(name, arguments)
     config = normal_form(_plain(_composed(name, overrides), whole=True))
     settings = validated(settings_class(name), config)  # before the nodes, which may contain copies of an invalid value
+    if sweep_dir is None and getattr(settings, "sweep_dir", None) is not None:
+        raise Mistake("sweep_dir is only for a sweep: add -m, or write run_dir= for a single run.")
     groups = [override for override in overrides if _is_group(override)]
     # Values outside the nodes can be defaults within them: trainer.max_steps is the default of schedule.steps.
     nodes = {key for key in config if isinstance(getattr(settings, key, None), dict)}

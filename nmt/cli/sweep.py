@@ -1,69 +1,156 @@
-"""A sweep: Hydra runs one job for each combination of the given values, in this process or in others."""
+"""A sweep: Hydra runs one job for each combination of the given values, in this process or in others.
 
+With sweep_dir=FOLDER, the command can be stopped at any moment and run again: each job has a folder named after its
+overrides, so finished jobs are kept, stopped ones are resumed, and other values add jobs.
+"""
+
+import hashlib
 import json
+import logging
 import os
 import pkgutil
+import re
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import OmegaConf
 
 from nmt.cli.compose import job_of, parsed, run_hydra
 from nmt.config.job import JobRecord
+from nmt.config.schema import NOT_STORED
 from nmt.errors import Mistake, report
-from nmt.files import write_json
+from nmt.files import check_writable, locked, write_json
+
+logger = logging.getLogger(__name__)
+
+_LONGEST_NAME = 100
 
 
-def run_sweep(name: str, run: str, after_sweep: str | None, arguments: Sequence[str]) -> int:
+class Sweep(NamedTuple):
+    """What every job of a sweep knows; the processes of a launcher get a copy."""
+
+    name: str
+    """The command."""
+    run: str
+    run_directory: str | None
+    resumable: bool
+    """Whether the command line gives sweep_dir."""
+    named: bool
+    """Whether the command line names the jobs' folders itself, by hydra.sweep.subdir."""
+    records: Path
+    """The folder for the records of this command's jobs."""
+
+
+def run_sweep(name: str, run: str, after_sweep: str | None, run_directory: str | None, arguments: Sequence[str]) -> int:
     """Runs all jobs of a sweep, prints the report that `after_sweep` makes, and returns the worst exit code.
 
     A job that fails does not stop the others. Raises Mistake if Hydra rejects the whole sweep.
     """
     given = [argument for argument in arguments if not argument.startswith("-")]
     overrides = parsed(name, given, sweep=True)
+    folders = [override for override in overrides if override.get_key_element() == "sweep_dir"]
+    if any(override.is_sweep_override() for override in folders):
+        raise Mistake("sweep_dir must be one folder for the whole sweep; quote its name if it has a comma.")
+    sweep_dir = folders[-1].value() if folders else None
     # Other sweepers, such as Optuna's, have their own settings for the values to try.
-    if not any(each.is_sweep_override() or each.key_or_group.startswith("hydra") for each in overrides):
+    several = any(override.is_sweep_override() or override.key_or_group.startswith("hydra") for override in overrides)
+    if not several and sweep_dir is None:
         raise Mistake("-m runs one job per value, but no key has more than one value. Write key=A,B or drop -m.")
+    if sweep_dir is not None:
+        check_writable("sweep_dir", sweep_dir)
+        # As typed, because the value may be quoted for Hydra.
+        given.append(f"hydra.sweep.dir={str(folders[-1].input_line).partition('=')[2]}")
+    named = any(override.key_or_group == "hydra.sweep.subdir" for override in overrides)
     with TemporaryDirectory() as folder:
-        records = Path(folder)
+        sweep = Sweep(name, run, run_directory, sweep_dir is not None, named, Path(folder))
 
         def run_job(composed: Any) -> None:
-            _run_job(name, run, records)
+            _run_job(sweep)
 
         sys.argv[1:] = ["--multirun", *given]
         os.environ["HYDRA_FULL_ERROR"] = "1"  # otherwise Hydra prints errors itself and exits
         try:
             run_hydra(name, run_job, overrides)
         finally:
-            jobs = _read(records)
-            # The other processes of a distributed job run the same command; only the first one prints a report.
-            if after_sweep and jobs and "LOCAL_RANK" not in os.environ:
-                print(pkgutil.resolve_name(after_sweep)(jobs))
-    return max((job.exit_code for job in jobs), default=0, key=lambda code: (code == 1, code))
+            records = sorted(_read(file) for file in sweep.records.glob("*.json"))
+            if after_sweep and records and _leads():
+                print(pkgutil.resolve_name(after_sweep)(records))
+    return max((record.exit_code for record in records), default=0, key=lambda code: (code == 1, code))
 
 
-def _run_job(name: str, run: str, records: Path) -> None:
+def job_name(overrides: Sequence[str]) -> str:
+    """The name of a job's folder: its overrides, shortened and with their hash if they are no good name."""
+    settings = sorted(text for text in overrides if text.lstrip("+").partition("=")[0] not in NOT_STORED)
+    text = ",".join(settings) or "defaults"
+    name = re.sub(r"[^\w=.,@+-]+", "_", text)[:_LONGEST_NAME]
+    return name if name == text else f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
+def _run_job(sweep: Sweep) -> None:
     """Runs one job and records how it ended. Until then, the record says that the job is not finished."""
     known: Any = HydraConfig.get()
     overrides: Any = OmegaConf.to_container(known.overrides.task, resolve=False)
-    folder = Path(known.runtime.output_dir)
-    file = records / f"{known.job.num}.json"
-    begun = JobRecord(known.job.num, str(folder), overrides, 1, "not finished")
-    write_json(file, begun._asdict())
-    code, sentence = 0, ""
-    try:
-        pkgutil.resolve_name(run)(job_of(name, overrides, overrides, folder))
-    except Exception as error:
-        # Reported here, because an error that reaches Hydra ends the sweep.
-        code, sentence = report(error, f"error in {' '.join(overrides)}"), str(error)
-    write_json(file, begun._replace(exit_code=code, error=sentence)._asdict())
+    sweep_dir, folder = Path(known.sweep.dir).absolute(), Path(known.runtime.output_dir)
+    if sweep.resumable and not sweep.named:
+        folder = sweep_dir / job_name(overrides)
+    record = JobRecord(known.job.num, str(folder), overrides, 1, "not finished")
+    files, earlier = [sweep.records / f"{record.number}.json"], None
+    with ExitStack() as stack:
+        if sweep.resumable and _leads():
+            stored = sweep_dir / "jobs" / folder.name / "record.json"
+            # Another process that runs the same sweep waits here for the job, and then keeps its result. Training locks
+            # the run directory itself, so this is a folder of its own.
+            stack.enter_context(locked(stored.parent, wait=True))
+            earlier = _read(stored) if stored.is_file() else None
+            # The record of a finished job must outlive a command with other overrides that is refused.
+            if earlier is None or earlier.exit_code != 0 or _same(earlier, record):
+                files.append(stored)
+        for file in files:
+            write_json(file, record._asdict())
+        code, sentence = 0, ""
+        try:
+            if sweep.resumable:
+                _complete(sweep, record, earlier)
+            else:
+                pkgutil.resolve_name(sweep.run)(job_of(sweep.name, overrides, overrides, folder))
+        except Exception as error:
+            # Reported here, because an error that reaches Hydra ends the sweep.
+            code, sentence = report(error, f"error in {' '.join(overrides)}"), str(error)
+        if earlier is not None and code == 0:
+            files = [files[0], stored]
+        for file in files:
+            write_json(file, record._replace(exit_code=code, error=sentence)._asdict())
 
 
-def _read(records: Path) -> list[JobRecord]:
-    """All records in the order of their jobs."""
-    found = [JobRecord(**json.loads(file.read_text(encoding="utf-8"))) for file in records.glob("*.json")]
-    return sorted(found, key=lambda record: record.number)
+def _complete(sweep: Sweep, record: JobRecord, earlier: JobRecord | None) -> None:
+    """Starts the job, resumes it, or keeps its run if that is finished and was made with the same overrides."""
+    folder = Path(record.folder)
+    run = pkgutil.resolve_name(sweep.run_directory or "")(folder)
+    overrides = parsed(sweep.name, record.overrides)
+    replaced = any(override.key_or_group == "overwrite" and override.value() for override in overrides)
+    if run.finished and not replaced and earlier is not None and _same(earlier, record):
+        logger.info("Kept the finished run in %s", os.path.relpath(folder))
+        return
+    # Other overrides, in a folder that hydra.sweep.subdir names, are for the rules of resuming to refuse or accept.
+    typed = [text for text in record.overrides if text.partition("=")[0] not in ("sweep_dir", "resume")]
+    resume = f"resume={str(run.started and not replaced).lower()}"
+    pkgutil.resolve_name(sweep.run)(job_of(sweep.name, [*record.overrides, resume], typed, folder))
+
+
+def _same(one: JobRecord, other: JobRecord) -> bool:
+    """Whether two jobs have the same overrides."""
+    return job_name(one.overrides) == job_name(other.overrides)
+
+
+def _leads() -> bool:
+    """Whether this is the first process: the others of a distributed job run the same command."""
+    return os.environ.get("RANK", os.environ.get("LOCAL_RANK", "0")) == "0"
+
+
+def _read(file: Path) -> JobRecord:
+    return JobRecord(**json.loads(file.read_text(encoding="utf-8")))

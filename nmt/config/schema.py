@@ -276,6 +276,7 @@ class StartSettings(Keys):
     """Where and how a training run starts. These settings are not stored in the run directory."""
 
     run_dir: Text
+    sweep_dir: Text | None
     resume: bool
     overwrite: bool
     cache_dir: Text

@@ -16,6 +16,7 @@ from nmt.attention import Attention
 from nmt.attention.normalizers import Softmax
 from nmt.attention.windows import Global
 from nmt.config.nodes import CONFIGS, make
+from nmt.errors import Mistake
 from nmt.kernels import fused_attention
 from scripts.bench.size_lists import size_list
 
@@ -151,16 +152,16 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     """Measures what the options ask for."""
     sizes = {key: getattr(options, key) for key in ("tokens", "heads", "width")}
     if min(*sizes.values(), options.rounds) < 1:
-        raise ValueError(f"Sizes and --rounds must be at least 1; got {sizes} and {options.rounds}.")
+        raise Mistake(f"Sizes and --rounds must be at least 1; got {sizes} and {options.rounds}.")
     lengths = size_list("--lengths", options.lengths, 1)
     names = options.scorers.split(",")
     if unknown := [name for name in names if name not in SCORERS]:
-        raise ValueError(f"Unknown scorer '{unknown[0]}'; available: {', '.join(SCORERS)}.")
+        raise Mistake(f"Unknown scorer '{unknown[0]}'; available: {', '.join(SCORERS)}.")
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     for name in names:
         most = SCORERS[name](query_dim=1, key_dim=1, num_heads=1).max_keys
         if most is not None and lengths[-1] > most:
-            raise ValueError(
+            raise Mistake(
                 f"scorer {name} accepts at most {most} keys: drop it from --scorers, or {lengths[-1]} from --lengths."
             )
     costs = []

@@ -20,6 +20,7 @@ from nmt.data.drawn_pairs import DrawnPairs
 from nmt.data.filters import Filters
 from nmt.data.module import TranslationData
 from nmt.data.vocabulary import learned_tokenizers
+from nmt.errors import Mistake
 from scripts.bench.size_lists import size_list
 
 _WORDS, _MEAN_LENGTH = 20_000, 16
@@ -119,8 +120,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
-    """Measures what the options ask for. Raises ValueError unless the sizes are ascending."""
+    """Measures what the options ask for. Raises Mistake unless the sizes are ascending."""
     sizes = size_list("--lines", options.lines, _LEAST)
     if options.batches < 2 or options.rounds < 1:
-        raise ValueError(f"--batches {options.batches} must be at least 2, --rounds {options.rounds} at least 1.")
+        raise Mistake(f"--batches {options.batches} must be at least 2, --rounds {options.rounds} at least 1.")
     return measure(sizes, options.batches, options.rounds)

@@ -16,6 +16,7 @@ import torch
 from nmt.config.nodes import make
 from nmt.config.schema import TrainSettings, validated
 from nmt.data.batch import Batch, Example, collate
+from nmt.errors import Mistake
 from nmt.models import VocabularySizes
 from nmt.text import EOS
 from nmt.training.task import TranslationTask, build_task
@@ -112,10 +113,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> dict[str, Any]:
     """Measures what the options ask for: one axis at a time, each size in its own process."""
     if min(options.tokens, options.steps) < 1:
-        raise ValueError(f"--tokens {options.tokens} and --steps {options.steps} must be at least 1.")
+        raise Mistake(f"--tokens {options.tokens} and --steps {options.steps} must be at least 1.")
     sizes = {axis: size_list(f"--{axis}", getattr(options, axis), _LEAST[axis]) for axis in AXES}
     if odd := [width for width in sizes["width"] if width % _HEAD]:
-        raise ValueError(f"--width {odd[0]} must be a multiple of {_HEAD}, the width of a head.")
+        raise Mistake(f"--width {odd[0]} must be a multiple of {_HEAD}, the width of a head.")
     context = multiprocessing.get_context("spawn")
     found: dict[str, list[dict[str, Any]]] = {axis: [] for axis in AXES}
     for axis, values in sizes.items():

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.data.corpus import read_lines
+from nmt.errors import Mistake
 from nmt.runs.directory import RunDirectory
 from scripts.bench.viewer_cost import chromium
 from scripts.server import server
@@ -73,12 +74,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
-    """Measures what the options ask for. Raises ValueError or FileNotFoundError if they are not usable."""
+    """Measures what the options ask for. Raises Mistake or FileNotFoundError if they are not usable."""
     if not options.source.is_file():
         raise FileNotFoundError(f"File not found: {options.source}.")
     texts = [line for line in read_lines(options.source) if len(line.split()) == options.words][: options.sentences]
     if not texts:
-        raise ValueError(f"{options.source} has no sentence of {options.words} words; choose another --words.")
+        raise Mistake(f"{options.source} has no sentence of {options.words} words; choose another --words.")
     RunDirectory(options.run).require_finished()
     with tempfile.TemporaryDirectory() as folder, server(options.run, Path(folder) / "log", "device=cpu") as ours:
         seconds = in_browser(ours.address, texts)

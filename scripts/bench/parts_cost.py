@@ -14,6 +14,7 @@ from torch.nn import functional
 from nmt.attention import masked_softmax
 from nmt.attention.multihead import KeysValues
 from nmt.decoding.state import move_rows, select_rows
+from nmt.errors import Mistake
 from nmt.kernels.dropout import Dropout
 from nmt.kernels.fused_attention import inner_product_context
 from nmt.kernels.headwise_product import headwise_product
@@ -305,7 +306,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> dict[str, Any]:
     """Measures all parts."""
     if options.rounds < 1:
-        raise ValueError(f"--rounds {options.rounds} must be at least 1.")
+        raise Mistake(f"--rounds {options.rounds} must be at least 1.")
     return {"parts": [measure(part, options.rounds) for part in parts()], "threads": torch.get_num_threads()}
 
 

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from nmt.data.corpus import read_lines
 from nmt.decoding.translator import Translator
+from nmt.errors import Mistake
 from nmt.exports.engines import load_with_engine
 from nmt.runs.directory import RunDirectory
 from nmt.runs.search import build_translator
@@ -39,7 +40,7 @@ def closed_loop(
 ) -> dict[str, Any]:
     """Each client sends a line, waits for its translation, and sends the next line, until the time is up.
 
-    Raises ValueError if an answer is not a translation.
+    Raises Mistake if an answer is not a translation.
     """
 
     async def client(given: Iterator[str], until: float, latencies: list[float]) -> None:
@@ -48,7 +49,7 @@ def closed_loop(
             began = time.perf_counter()
             status, body = await connection.ask("/translate", {"q": next(given), **asked})
             if status != 200:
-                raise ValueError(f"The server answered {status}: {body[:200]!r}.")
+                raise Mistake(f"The server answered {status}: {body[:200]!r}.")
             latencies.append(time.perf_counter() - began)
         connection.close()
 
@@ -172,7 +173,7 @@ def _line(process: subprocess.Popen[str]) -> str:
     assert process.stdout is not None
     line = process.stdout.readline().strip()
     if not line:
-        raise ValueError("A measured process has ended unexpectedly; its messages are above.")
+        raise Mistake("A measured process has ended unexpectedly; its messages are above.")
     return line
 
 
@@ -233,17 +234,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
-    """Measures what the options ask for. Raises ValueError or FileNotFoundError if they are not usable."""
+    """Measures what the options ask for. Raises Mistake or FileNotFoundError if they are not usable."""
     if not options.source.is_file():
         raise FileNotFoundError(f"File not found: {options.source}.")
     levels = [int(level) for level in options.levels.split(",") if level.isdecimal()]
     if not levels or min(levels) < 1 or len(levels) != len(options.levels.split(",")):
-        raise ValueError(f"--levels is {options.levels}; it must be numbers of clients, such as {LEVELS}.")
+        raise Mistake(f"--levels is {options.levels}; it must be numbers of clients, such as {LEVELS}.")
     if options.rounds < 1 or not options.seconds > 0:
-        raise ValueError(f"--rounds is {options.rounds}, --seconds {options.seconds}; both must be above 0.")
+        raise Mistake(f"--rounds is {options.rounds}, --seconds {options.seconds}; both must be above 0.")
     beside = dict(each.split("=", 1) for each in options.beside if "=" in each)
     if len(beside) < len(options.beside) or not all(port.isdecimal() for port in beside.values()):
-        raise ValueError(f"--beside is {', '.join(options.beside)}; write NAME=PORT, such as LibreTranslate=5000.")
+        raise Mistake(f"--beside is {', '.join(options.beside)}; write NAME=PORT, such as LibreTranslate=5000.")
     RunDirectory(options.run).require_finished()
     return measure(
         options.run,

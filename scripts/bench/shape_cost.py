@@ -19,6 +19,7 @@ import torch
 from nmt.config.nodes import make
 from nmt.config.schema import TrainSettings, validated
 from nmt.data.batch import Batch
+from nmt.errors import Mistake
 from nmt.runs.load import build_model
 from nmt.text import PAD
 from nmt.training.machine import build_trainer
@@ -45,13 +46,13 @@ def measure(overrides: Sequence[str], batches: int) -> dict[str, Any]:
     """Measures steps on this many batches of distinct shapes, and the peak memory of this process.
 
     Each batch is used three times in a row; the first and third steps are timed. Then all batches are used once more.
-    Raises ValueError if there are too few shapes.
+    Raises Mistake if there are too few shapes.
     """
     settings = validated(TrainSettings, configuration(overrides))
     data, tokenizers = training_data(settings, 2 * batches + 1)
     found = distinct_shapes(list(data.train_dataloader()))
     if len(found) <= batches:
-        raise ValueError(
+        raise Mistake(
             f"Only {len(found)} of the first {2 * batches + 1} training batches differ in shape, but --batches "
             f"{batches} needs {batches + 1}: lower it, or use a larger corpus."
         )
@@ -98,7 +99,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> dict[str, Any]:
     """Measures every size of batches with every limit on what oneDNN caches, each in its own process."""
     if options.batches < 1:
-        raise ValueError(f"--batches {options.batches} must be at least 1.")
+        raise Mistake(f"--batches {options.batches} must be at least 1.")
     given = [f"data.train=[{options.data}]", f"trainer.precision={options.precision}", "trainer.accelerator=cpu"]
     given += options.overrides
     context = multiprocessing.get_context("spawn")

@@ -23,6 +23,7 @@ from nmt.data.drawn_pairs import DrawnPairs
 from nmt.data.filters import Filters
 from nmt.data.module import TranslationData
 from nmt.data.vocabulary import learned_tokenizers
+from nmt.errors import Mistake
 from nmt.runs.load import build_model
 from nmt.runs.record import git_commit, versions
 from nmt.text import PAD, TokenizerPair
@@ -97,7 +98,7 @@ def configuration(overrides: Sequence[str]) -> Config:
         (text.removeprefix("model=") for text in reversed(overrides) if text.startswith("model=")), "transformer"
     )
     if model not in SIZES:
-        raise ValueError(f"No benchmark sizes for model={model}; available: {', '.join(SIZES)}.")
+        raise Mistake(f"No benchmark sizes for model={model}; available: {', '.join(SIZES)}.")
     # The default run_dir needs a running Hydra application; nothing is written to this one.
     given = [f"model={model}", "run_dir=none", *RECIPE, *SIZES[model], *overrides]
     return composed("train", given)
@@ -127,7 +128,7 @@ def window_rates(marks: Sequence[Mark], warmup: int) -> list[float]:
     """Target tokens per second of each full window of updates after the warm-up; marks[n] ends update n."""
     starts = range(warmup, len(marks) - WINDOW, WINDOW)
     if not starts:
-        raise ValueError(
+        raise Mistake(
             f"{len(marks) - 1} updates with {warmup} of warm-up leave fewer than {WINDOW} to measure; add updates."
         )
     return [
@@ -181,7 +182,7 @@ def profile(trainer: lightning.Trainer, task: TranslationTask, batches: Sequence
 def run(options: argparse.Namespace) -> dict[str, Any]:
     """Measures what the options ask for: the rates, and what is needed to compare them with others."""
     if options.updates < options.warmup + WINDOW:
-        raise ValueError(f"--updates {options.updates} must be at least --warmup {options.warmup} + {WINDOW}.")
+        raise Mistake(f"--updates {options.updates} must be at least --warmup {options.warmup} + {WINDOW}.")
     ours = [f"data.train=[{options.data}]"] + ([f"trainer.precision={options.precision}"] if options.precision else [])
     config = configuration([*ours, *options.overrides])
     settings = validated(TrainSettings, config)

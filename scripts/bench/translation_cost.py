@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import sentencepiece
 
 from nmt.data.corpus import read_lines
+from nmt.errors import Mistake
 from nmt.evaluation.scores import corpus_scores, headline_metrics
 from nmt.tables import Cell, Table
 
@@ -30,7 +31,7 @@ class Run(NamedTuple):
 
 
 def translate(command: str, source: Path) -> Run:
-    """Runs a shell command on the file. Raises ValueError if it fails or its number of output lines is wrong."""
+    """Runs a shell command on the file. Raises Mistake if it fails or its number of output lines is wrong."""
     with tempfile.TemporaryDirectory() as folder, source.open("rb") as given:
         out, log = Path(folder) / "out", Path(folder) / "log"
         start = time.perf_counter()
@@ -41,12 +42,10 @@ def translate(command: str, source: Path) -> Run:
         process.returncode = os.waitstatus_to_exitcode(status)
         lines = read_lines(out) if out.stat().st_size else []
         if process.returncode:
-            raise ValueError(
-                f"'{command}' failed with exit code {process.returncode}: {log.read_text()[-300:].strip()}"
-            )
+            raise Mistake(f"'{command}' failed with exit code {process.returncode}: {log.read_text()[-300:].strip()}")
     sentences = len(read_lines(source))
     if len(lines) != sentences:
-        raise ValueError(
+        raise Mistake(
             f"'{command}' wrote {len(lines)} lines for {sentences} sentences; it must write one line per sentence."
         )
     return Run(seconds, used.ru_maxrss * 1024, lines)
@@ -61,7 +60,7 @@ def measure(
     try:
         pieces = sentencepiece.SentencePieceProcessor(model_file=str(tokenizer))
     except RuntimeError as error:
-        raise ValueError(f"--tokenizer is {tokenizer}, which is not a SentencePiece model.") from error
+        raise Mistake(f"--tokenizer is {tokenizer}, which is not a SentencePiece model.") from error
     found: dict[str, list[Run]] = {name: [] for name in systems}
     first: dict[str, list[float]] = {name: [] for name in systems}
     with tempfile.TemporaryDirectory() as folder:
@@ -99,7 +98,7 @@ def table(record: dict[str, Any]) -> str:
     }
     short = [name for name, values in seconds.items() if min(values) <= 0]
     if short or others < 1:
-        raise ValueError(f"There are too few sentences to time {', '.join(short or systems)}: use a longer file.")
+        raise Mistake(f"There are too few sentences to time {', '.join(short or systems)}: use a longer file.")
     reference = next(iter(seconds.values()))
     rows: list[list[Cell]] = []
     for name, each in systems.items():
@@ -141,14 +140,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
-    """Measures what the options ask for. Raises ValueError or FileNotFoundError if they are not usable."""
+    """Measures what the options ask for. Raises Mistake or FileNotFoundError if they are not usable."""
     systems = dict(system.partition("=")[::2] for system in options.system)
     for name, command in systems.items():
         if not name or not command:
-            raise ValueError(f"--system '{name}' has no command; write NAME=COMMAND.")
+            raise Mistake(f"--system '{name}' has no command; write NAME=COMMAND.")
     for file in (options.source, options.tokenizer, options.reference):
         if file is not None and not file.is_file():
             raise FileNotFoundError(f"File not found: {file}.")
     if options.rounds < 1:
-        raise ValueError(f"--rounds is {options.rounds}; it must be at least 1.")
+        raise Mistake(f"--rounds is {options.rounds}; it must be at least 1.")
     return measure(systems, options.source, options.rounds, options.tokenizer, options.reference)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from nmt.errors import Mistake
 from nmt.maps.attention_map import BOS, EOS, AttentionMap, SentenceMaps
 from nmt.pages.viewer import ViewedRun, write_viewer
 
@@ -37,10 +38,10 @@ def made_up(sentences: int, tokens: int, layers: int, heads: int, seed: int = 1)
 
 @contextmanager
 def chromium() -> Iterator[Any]:
-    """A browser that is closed at the end of the block. Raises ValueError if PATH has none."""
+    """A browser that is closed at the end of the block. Raises Mistake if PATH has none."""
     found = [browser for name in _BROWSERS if (browser := shutil.which(name))]
     if not found:
-        raise ValueError(f"No browser found on PATH; install one of {', '.join(_BROWSERS)}.")
+        raise Mistake(f"No browser found on PATH; install one of {', '.join(_BROWSERS)}.")
     from playwright.sync_api import sync_playwright  # installed by the extra 'dev'
 
     with sync_playwright() as playwright:
@@ -78,7 +79,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     """Measures what the options ask for."""
     sizes = {name: getattr(options, name) for name in _SIZES}
     if min(*sizes.values(), options.tokens - 1, options.sentences - 1, options.rounds) < 1:
-        raise ValueError(
+        raise Mistake(
             f"All sizes must be at least 1, --sentences and --tokens at least 2; got {sizes}, {options.rounds} rounds."
         )
     with tempfile.TemporaryDirectory() as folder:

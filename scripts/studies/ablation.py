@@ -23,6 +23,7 @@ from typing import Any
 from nmt.cli.compose import configuration
 from nmt.config.nodes import Config
 from nmt.config.schema import TrainSettings, validated
+from nmt.errors import Mistake
 from nmt.evaluation.scores import headline_metrics
 from nmt.evaluation.significance import paired_bootstrap
 from nmt.files import check_folder, write_json
@@ -67,7 +68,7 @@ def command(name: str, overrides: Sequence[str], out: Path) -> list[str]:
 
 
 def check_begun(names: Sequence[str], overrides: Sequence[str], out: Path) -> None:
-    """Raises ValueError if a run directory belongs to another command: that run would be resumed or kept."""
+    """Raises Mistake if a run directory belongs to another command: that run would be resumed or kept."""
     for name in names:
         run = RunDirectory(out / name)
         if not run.started or not (stored := run.metrics().get("command")):
@@ -79,14 +80,14 @@ def check_begun(names: Sequence[str], overrides: Sequence[str], out: Path) -> No
             for words in (shlex.split(stored)[2:], command(name, overrides, out))
         )
         if before != now:
-            raise ValueError(f"{run.path} is a run of '{stored}'; use the same overrides, or another --out.")
+            raise Mistake(f"{run.path} is a run of '{stored}'; use the same overrides, or another --out.")
 
 
 def refused(names: Sequence[str], overrides: Sequence[str]) -> dict[str, str]:
-    """The parts that will not be trained, and why. Raises ValueError if the base is invalid."""
+    """The parts that will not be trained, and why. Raises Mistake if the base is invalid."""
     base = _composed(overrides)
     if "test" not in validated(TrainSettings, base).data.tests:
-        raise ValueError("data.test is not set: an ablation needs a test split to score.")
+        raise Mistake("data.test is not set: an ablation needs a test split to score.")
     found: dict[str, str] = {}
     for name in names:
         try:
@@ -116,10 +117,10 @@ def complete(name: str, overrides: Sequence[str], out: Path, made: dict[str, Any
 def report(names: Sequence[str], out: Path, without: Mapping[str, str]) -> tuple[Table, dict[str, str]]:
     """The table, and what is needed to reproduce it. `without` says why parts were not trained.
 
-    Finished parts come first, best BLEU first. Raises ValueError if the base is not finished.
+    Finished parts come first, best BLEU first. Raises Mistake if the base is not finished.
     """
     if not RunDirectory(out / BASE).finished:
-        raise ValueError(f"{out / BASE} is not finished: {last_line(_log(BASE, out))}")
+        raise Mistake(f"{out / BASE} is not finished: {last_line(_log(BASE, out))}")
     finished = [name for name in names if RunDirectory(out / name).finished]
     systems: list[System] = []
     references: list[list[str]] | None = None
@@ -185,7 +186,7 @@ def main(arguments: Sequence[str]) -> None:
     options = parse(arguments)
     asked = list(dict.fromkeys(options.parts.split(",")))
     if unknown := [name for name in asked if name not in PARTS]:
-        raise ValueError(f"Unknown part '{unknown[0]}' in --parts; available: {', '.join(PARTS)}.")
+        raise Mistake(f"Unknown part '{unknown[0]}' in --parts; available: {', '.join(PARTS)}.")
     threads = threads_each(options.jobs)
     check_folder("--out", options.out)
     names, without = [BASE, *asked], refused(asked, options.overrides)

@@ -10,6 +10,7 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
+from nmt.errors import Mistake
 from nmt.maps.links import Choice
 from nmt.maps.words import PIECE_ROWS
 from nmt.runs.load import LoadedRun, load_run
@@ -22,11 +23,11 @@ Run = tuple[Path, LoadedRun, Links]
 
 
 def measured(run_dir: Path, split: str) -> Run:
-    """The rates of a run. Raises ValueError if the split has no gold alignments."""
+    """The rates of a run. Raises Mistake if the split has no gold alignments."""
     trained = load_run(run_dir, "cpu")
     test_set = split_test_set(trained, split)
     if test_set.gold is None:
-        raise ValueError(f"Split '{split}' of {run_dir} has no gold alignments; choose a split that has them.")
+        raise Mistake(f"Split '{split}' of {run_dir} has no gold alignments; choose a split that has them.")
     return run_dir, trained, alignment_error(trained, test_set.gold, test_set.valid_gold, batch_tokens=4096)
 
 

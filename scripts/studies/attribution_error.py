@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nmt.data.corpus import Pairs
+from nmt.errors import Mistake
 from nmt.insight.attribution_maps import ATTENTION, METHODS, map_maker
 from nmt.runs.load import LoadedRun, load_run
 from nmt.scoring.alignment_error import Gold, Links, chosen_links, cross_maps
@@ -27,11 +28,11 @@ def first(gold: Gold | None, sentences: int | None) -> Gold | None:
 
 
 def measured(trained: LoadedRun, split: str, method: str, sentences: int | None) -> Links:
-    """The rates of attention, or of an attribution. Raises ValueError if the split has no gold alignments."""
+    """The rates of attention, or of an attribution. Raises Mistake if the split has no gold alignments."""
     test_set = split_test_set(trained, split)
     gold, valid = first(test_set.gold, sentences), first(test_set.valid_gold, sentences)
     if gold is None:
-        raise ValueError(
+        raise Mistake(
             f"Split '{split}' of {trained.directory.path} has no gold alignments; choose a split that has them."
         )
     return chosen_links(*cross_maps(trained, gold, valid, 4096, map_maker(trained, method)))

@@ -23,6 +23,7 @@ from nmt.config.direction import Direction
 from nmt.data.batch import TokenizedPair
 from nmt.data.corpus import corpus_files, read_lines, read_pairs
 from nmt.data.documents import check_documents, document_file
+from nmt.errors import Mistake
 from nmt.insight.forced_maps import IdPair, forced_maps
 from nmt.runs.load import LoadedRun, load_run
 from nmt.scoring.forced_scores import log_probs
@@ -45,9 +46,9 @@ class Case(NamedTuple):
 
 
 def read_cases(prefix: str, direction: Direction) -> list[Case]:
-    """The documents of a contrastive corpus. Raises ValueError if they do not come in pairs with equal last sources."""
+    """The documents of a contrastive corpus. Raises Mistake if they do not come in pairs with equal last sources."""
     if not check_documents(prefix, direction):
-        raise ValueError(f"{prefix} has no PREFIX.doc, so it has no documents to test; choose a contrastive corpus.")
+        raise Mistake(f"{prefix} has no PREFIX.doc, so it has no documents to test; choose a contrastive corpus.")
     path = document_file(prefix, direction)
     assert path is not None  # checked above
     pairs = list(zip(*read_pairs(prefix, direction), strict=True))
@@ -57,7 +58,7 @@ def read_cases(prefix: str, direction: Direction) -> list[Case]:
     ]
     distances = [int(line) for line in read_lines(corpus_files(prefix, direction)[0].with_suffix(".antecedent"))]
     if len(documents) % 2 or len(distances) != len(documents):
-        raise ValueError(
+        raise Mistake(
             f"{prefix} has {len(documents)} documents and {len(distances)} antecedents; it must have "
             "pairs of documents, and one antecedent for each document."
         )
@@ -65,7 +66,7 @@ def read_cases(prefix: str, direction: Direction) -> list[Case]:
     for number, (document, distance) in enumerate(zip(documents, distances, strict=True)):
         other = documents[number ^ 1]
         if document[-1][0] != other[-1][0] or document[-1][1] == other[-1][1]:
-            raise ValueError(
+            raise Mistake(
                 f"Documents {number // 2 * 2 + 1} and {number // 2 * 2 + 2} of {prefix} are not a pair: their last "
                 "sources must be equal, and their last translations different."
             )

@@ -40,6 +40,7 @@ from nmt.attention.windows import Global
 from nmt.config.direction import Direction
 from nmt.data.corpus import read_pairs
 from nmt.data.documents import check_documents, read_documents
+from nmt.errors import Mistake
 from nmt.models.encoders import annotate
 from nmt.text import PAD, UNK
 from scripts.intervals import wilson
@@ -96,12 +97,12 @@ def labeled_documents(prefix: str, label: int, direction: Direction, lines: int)
 def split(documents: Sequence[Document], seed: int) -> tuple[list[Document], list[Document]]:
     """Training and test documents of a corpus in random order; all documents of a text are on the same side.
 
-    Raises ValueError for fewer than 5 texts, of which a fifth would be less than one.
+    Raises Mistake for fewer than 5 texts, of which a fifth would be less than one.
     """
     random = Random(seed)
     texts = sorted({document.text for document in documents})
     if len(texts) < 5:
-        raise ValueError(
+        raise Mistake(
             f"There are documents of {len(texts)} texts, but it takes 5 to hold one out; lower --lines, raise "
             "--documents, or choose a longer corpus."
         )
@@ -319,10 +320,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     for name in ("lines", "documents", "epochs", "dim"):
         if getattr(options, name) < 1:
-            raise ValueError(f"--{name} is {getattr(options, name)}; it must be at least 1.")
+            raise Mistake(f"--{name} is {getattr(options, name)}; it must be at least 1.")
     corpora: list[str] = options.corpora
     if len(set(corpora)) < max(2, len(corpora)):
-        raise ValueError(f"The corpora are {', '.join(corpora)}; give two or more different ones.")
+        raise Mistake(f"The corpora are {', '.join(corpora)}; give two or more different ones.")
     direction = Direction.parse(options.direction)
     everything = [labeled_documents(prefix, i, direction, options.lines) for i, prefix in enumerate(corpora)]
     found = []

@@ -23,6 +23,7 @@ from nmt.cli.compose import configuration
 from nmt.config.direction import Direction
 from nmt.config.schema import RunSettings, validated
 from nmt.data.corpus import read_pairs
+from nmt.errors import Mistake
 from nmt.exports.formats import open_exported, write_format
 from nmt.exports.parity import log_prob_differences
 from nmt.models.embeddings import with_plain_weights
@@ -127,7 +128,7 @@ def matrix(formats: Sequence[str], only: Sequence[str]) -> tuple[Table, list[str
             for format in formats:
                 try:
                     cells.append(f"{difference(trained, format, Path(folder) / format):.0e}")
-                except ValueError as error:
+                except Mistake as error:
                     if str(error) not in sentences:
                         sentences.append(str(error))
                     cells.append(f"refused ({sentences.index(str(error)) + 1})")

@@ -28,6 +28,7 @@ from nmt.attention import Attention
 from nmt.attention.normalizers import Softmax
 from nmt.attention.scorers import Scorer
 from nmt.attention.windows import Global
+from nmt.errors import Mistake
 from scripts.mistakes import report_mistakes
 
 FIELDS, VALUES, LATENT = 6, 8, 4
@@ -186,7 +187,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     for name in ("examples", "steps", "dim"):
         if getattr(options, name) < 1:
-            raise ValueError(f"--{name} is {getattr(options, name)}; it must be at least 1.")
+            raise Mistake(f"--{name} is {getattr(options, name)}; it must be at least 1.")
     training, test = sample(options.examples, options.seed)
     torch.manual_seed(options.seed)
     machines = (FactorizationMachine(options.dim), AttentionalFactorizationMachine(options.dim))

@@ -26,6 +26,7 @@ from nmt.attention import Attention
 from nmt.attention.normalizers import Softmax
 from nmt.attention.scorers import Gaussian, GaussianLearned, Scorer
 from nmt.attention.windows import Global
+from nmt.errors import Mistake
 from scripts.mistakes import report_mistakes
 
 NOISE = 0.3
@@ -117,9 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=1, help="default: %(default)s")
     options = parser.parse_args(arguments)
     if options.points < 2:
-        raise ValueError(
-            f"--points is {options.points}; it must be at least 2: each point is estimated from the others."
-        )
+        raise Mistake(f"--points is {options.points}; it must be at least 2: each point is estimated from the others.")
     points, x = sample(options.points, options.seed), torch.linspace(0, 5, 100)
     found = fits(points, x)
     for fit in found:

@@ -22,6 +22,7 @@ matplotlib.use("agg")
 
 import matplotlib.pyplot as plt
 
+from nmt.errors import Mistake
 from nmt.insight.forced_maps import first_ranked, forced_maps
 from nmt.runs.load import load_run
 from scripts.mistakes import report_mistakes
@@ -39,12 +40,12 @@ class Panel(NamedTuple):
 
 
 def panel(name: str, run_dir: Path, source: str, target: str) -> Panel:
-    """The panel of a run. Raises ValueError if a sentence is empty or longer than the model accepts."""
+    """The panel of a run. Raises Mistake if a sentence is empty or longer than the model accepts."""
     trained = load_run(run_dir, "cpu")
     pair = [trained.tokenizers.source.encode(source)], [trained.tokenizers.target.encode(target)]
     found = next(forced_maps(trained, first_ranked(*pair), batch_tokens=1), None)
     if found is None:
-        raise ValueError(
+        raise Mistake(
             f"--source {source!r} and --target {target!r} must not be empty or longer than the model accepts."
         )
     cross = found.site("cross")
@@ -79,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for run in options.runs:
         name, equals, folder = run.partition("=")
         if not equals:
-            raise ValueError(f"Cannot read {run!r}: write NAME=RUN_DIR.")
+            raise Mistake(f"Cannot read {run!r}: write NAME=RUN_DIR.")
         panels.append(panel(name, Path(folder), options.source, options.target))
     draw(panels, options.out)
     print(options.out)

@@ -30,6 +30,7 @@ from typing import Any
 
 from nmt.config.direction import Direction
 from nmt.data.detokenized import detokenized
+from nmt.errors import Mistake
 from nmt.files import cache_folder, check_folder
 from nmt.runs.directory import EncoderDirectory, RunDirectory
 from nmt.tables import Table
@@ -122,12 +123,12 @@ def training(options: argparse.Namespace, arm: str, seed: int, steps: int) -> li
 
 
 def complete(options: argparse.Namespace, run: RunDirectory, command: Sequence[str], threads: int) -> None:
-    """Trains a run unless it is finished. Raises ValueError, with the last line of its log, if that fails."""
+    """Trains a run unless it is finished. Raises Mistake, with the last line of its log, if that fails."""
     if run.finished:
         return
     log = options.out / f"{run.path.name}.log"
     if not run_logged(run.path.name, [*command, *resuming(run)], log, threads):
-        raise ValueError(f"{run.path} is not finished: {last_line(log)}")
+        raise Mistake(f"{run.path} is not finished: {last_line(log)}")
 
 
 def seconds(run: RunDirectory) -> float:
@@ -202,10 +203,10 @@ def _score(metrics: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def report(options: argparse.Namespace) -> str:
-    """The table and what is needed to reproduce it. Raises ValueError if the encoder is not finished."""
+    """The table and what is needed to reproduce it. Raises Mistake if the encoder is not finished."""
     encoder = EncoderDirectory(options.out / "pretrained_encoder")
     if not encoder.finished:
-        raise ValueError(f"{encoder.path} is not finished: {last_line(options.out / 'pretrained_encoder.log')}")
+        raise Mistake(f"{encoder.path} is not finished: {last_line(options.out / 'pretrained_encoder.log')}")
     metrics = encoder.metrics()
     score, speed = metrics["scores"]["valid"], metrics["target_tokens_per_second"]
     table = Table(["arm", "seed", "steps", "seconds", "valid loss", "BLEU", "chrF2"], list(rows(options)))
@@ -246,9 +247,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     try:
         options.seeds = [int(seed) for seed in options.seeds.split(",")]
     except ValueError as error:
-        raise ValueError(f"--seeds is '{options.seeds}'; write whole numbers with commas, such as 1,2,3.") from error
+        raise Mistake(f"--seeds is '{options.seeds}'; write whole numbers with commas, such as 1,2,3.") from error
     if min(options.steps, options.pretrain_steps) < 1:
-        raise ValueError("--steps and --pretrain-steps must be at least 1.")
+        raise Mistake("--steps and --pretrain-steps must be at least 1.")
     return options
 
 

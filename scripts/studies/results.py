@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from nmt.config.nodes import CONFIGS
+from nmt.errors import Mistake
 from nmt.files import check_folder, write_json
 from nmt.runs.directory import RunDirectory
 from scripts.mistakes import report_mistakes
@@ -78,25 +79,25 @@ def pairs(models: Sequence[str], scorers: Sequence[str], seeds: Sequence[str], o
 
 
 def check_line(options: argparse.Namespace) -> None:
-    """Raises ValueError for an override that an option sets, and for a repeated seed."""
+    """Raises Mistake for an override that an option sets, and for a repeated seed."""
     for override in options.overrides:
         key = override.split("=")[0]
         if key in OWN:
-            raise ValueError(f"'{override}' cannot be an override; use --models, --scorers, --seeds or --out.")
+            raise Mistake(f"'{override}' cannot be an override; use --models, --scorers, --seeds or --out.")
     seeds = options.seeds.split(",")
     if len(set(seeds)) < len(seeds):
-        raise ValueError(f"--seeds {options.seeds} repeats a seed; list each seed once.")
+        raise Mistake(f"--seeds {options.seeds} repeats a seed; list each seed once.")
 
 
 def check_overrides(rows: Sequence[Pair], overrides: Sequence[str]) -> None:
-    """Raises ValueError if a run was started with different overrides: it would be kept or resumed."""
+    """Raises Mistake if a run was started with different overrides: it would be kept or resumed."""
     for pair in rows:
         begun = pair.run.finished or (pair.run.checkpoints / "last.ckpt").is_file()
         if not begun or not (stored := pair.run.metrics().get("command")):
             continue
         trained = {part for part in shlex.split(stored)[3:] if part.split("=")[0] not in OWN + RESTARTS}
         if trained != {part for part in overrides if part.split("=")[0] not in RESTARTS}:
-            raise ValueError(
+            raise Mistake(
                 f"{pair.run.path} was started with {_listed(trained)}, not {_listed(overrides)}; choose another --out."
             )
 

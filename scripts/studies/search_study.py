@@ -19,6 +19,7 @@ from torch import Tensor
 
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.constraints import Constraints
+from nmt.errors import Mistake
 from nmt.text import BOS, EOS, PAD, UNK
 from scripts.mistakes import report_mistakes
 
@@ -126,7 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--models", type=int, default=1000, help="random models (default: %(default)s)")
     options = parser.parse_args(arguments)
     if options.models < 1:
-        raise ValueError(f"--models is {options.models}; it must be at least 1.")
+        raise Mistake(f"--models is {options.models}; it must be at least 1.")
     rows = study(options.models)
     header = ["length_penalty", "coverage_penalty", "beam 729 is best", *(f"beam {b} below greedy" for b in NARROW)]
     for row in (header, ["---"] * len(header), *rows):

@@ -19,6 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from nmt.errors import Mistake
 from scripts.mistakes import report_mistakes
 from scripts.server import Server, server
 
@@ -124,7 +125,7 @@ def main() -> None:
     options = parser.parse_args()
     missing = [name for name in PACKAGES if not _version(name)]
     if missing:
-        raise ValueError(f"Missing packages: pip install {' '.join(missing)}")
+        raise Mistake(f"Missing packages: pip install {' '.join(missing)}")
     with TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "keys").write_text(KEY + "\n")

@@ -15,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
+from nmt.errors import Mistake
 from scripts.mistakes import report_mistakes
 
 TRAINING = [
@@ -83,7 +84,7 @@ def main() -> None:
     with TemporaryDirectory() as name:
         held = watch(Path(name), options.steps, options.every)
     if len(held) < 10:
-        raise ValueError("The run was too short to sample; increase --steps or decrease --every.")
+        raise Mistake("The run was too short to sample; increase --steps or decrease --every.")
     tenth = max(1, len(held) // 10)
     print("| part of the run | memory, MiB | open files | threads |\n|---|---|---|---|")
     for part in (0, len(held) // 2 - tenth // 2, len(held) - tenth):

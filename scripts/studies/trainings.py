@@ -11,6 +11,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from nmt.errors import Mistake
 from nmt.runs.directory import RunDirectory
 
 
@@ -25,15 +26,15 @@ def resuming(run: RunDirectory) -> list[str]:
 def threads_each(jobs: int) -> int:
     """The threads of each parallel run: OMP_NUM_THREADS, or an equal share of the cores.
 
-    Raises ValueError unless OMP_NUM_THREADS and `jobs` are at least 1.
+    Raises Mistake unless OMP_NUM_THREADS and `jobs` are at least 1.
     """
     if jobs < 1:
-        raise ValueError(f"--jobs is {jobs}; it must be at least 1.")
+        raise Mistake(f"--jobs is {jobs}; it must be at least 1.")
     given = os.environ.get("OMP_NUM_THREADS")
     if given is None:
         return max(1, (os.cpu_count() or 1) // jobs)
     if not given.isdecimal() or int(given) < 1:
-        raise ValueError(f"OMP_NUM_THREADS is '{given}'; it must be an integer of at least 1.")
+        raise Mistake(f"OMP_NUM_THREADS is '{given}'; it must be an integer of at least 1.")
     return int(given)
 
 

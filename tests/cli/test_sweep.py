@@ -1,4 +1,19 @@
-"""The jobs of a sweep, and the table at its end."""
+"""The jobs of a sweep, the table at its end, and a sweep that is stopped and run again."""
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.cli.sweep import job_name
+
+Command = Callable[..., Any]
+Start = Callable[..., Any]
 
 
 def test_every_command_reports_a_refused_job_of_its_sweep(command) -> None:
@@ -44,3 +59,151 @@ def test_two_jobs_at_a_time_end_in_the_same_table(start_python, tiny) -> None:
     assert all(float(row["BLEU"].split()[0]) >= 0 for row in rows)
     assert "- job 2, seed x: seed " in output
     assert "Mean ± standard deviation over seeds" in output
+
+
+def without_times(output: str) -> list[dict[str, str]]:
+    """The rows of the table, except what depends on the machine."""
+    return [{key: row[key] for key in row if not key.endswith("/s")} for row in table_of(output)]
+
+
+@pytest.fixture
+def sweep(tiny: Callable[..., list[str]]) -> Callable[..., list[str]]:
+    """The arguments of a sweep in a folder."""
+
+    def arguments(sweep_dir: str, *more: str, **changes: object) -> list[str]:
+        steps = {"trainer__max_steps": 1, "trainer__log_every_n_steps": 1, **changes}
+        overrides = [item for item in tiny(**steps) if not item.startswith("run_dir=")]
+        return ["-m", *overrides, f"sweep_dir={sweep_dir}", *more]
+
+    return arguments
+
+
+def weights_of(folder: Path) -> dict[str, bytes]:
+    """The weights of every run in a sweep's folder, by the last override of its job."""
+    records = [json.loads(file.read_text(encoding="utf-8")) for file in folder.glob("jobs/*/record.json")]
+    return {one["overrides"][-1]: (Path(one["folder"]) / "model.safetensors").read_bytes() for one in records}
+
+
+def test_a_killed_sweep_ends_like_one_that_was_not_stopped(
+    command: Command, start: Start, sweep: Callable[..., list[str]], corpus: Path
+) -> None:
+    """Killed in the middle of its second job; then more values add jobs to it."""
+    steps = {"trainer__max_steps": 9, "validation__every": 2}
+    whole = command("train", *sweep("whole", "scorer=dot,general", **steps))
+    assert whole.code == 0, whole.errors
+    process = start("train", *sweep("runs/thử #1", "scorer=dot,general", **steps))
+    assert process.stderr is not None
+    lines = (line for line in process.stderr if line.startswith("step 5/"))
+    next(lines), next(lines)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+
+    again = command("train", *sweep("runs/thử #1", "scorer=dot,general", **steps))
+    assert again.code == 0, again.errors
+    assert again.errors.count("Kept the finished run in runs/thử #1/") == 1
+    assert again.errors.count("resumed from last.ckpt") == 1
+    assert without_times(again.output) == without_times(whole.output)
+    assert weights_of(corpus / "runs" / "thử #1") == weights_of(corpus / "whole")
+    assert len(weights_of(corpus / "whole")) == 2
+
+    more = command("train", *sweep("runs/thử #1", "scorer=location,dot,general", **steps))
+    assert (more.code, more.errors.count("Kept the finished run in runs/thử #1/")) == (0, 2)
+    assert [row["scorer"] for row in table_of(more.output)] == ["location", "dot", "general"]
+
+
+def test_a_failed_job_runs_again(command: Command, sweep: Callable[..., list[str]], corpus: Path) -> None:
+    """The exit code of the sweep is that of its jobs."""
+    (corpus / "valid.vi").rename(corpus / "elsewhere")
+    ended = command("train", *sweep("s"))
+    assert (ended.code, "valid.vi" in ended.output) == (2, True)
+    (corpus / "elsewhere").rename(corpus / "valid.vi")
+    ended = command("train", *sweep("s"))
+    assert (ended.code, len(table_of(ended.output))) == (0, 1)
+
+
+def test_a_setting_that_contradicts_a_stored_job_is_refused(command: Command, sweep: Callable[..., list[str]]) -> None:
+    """Only if the command names the folders itself: a folder named after its overrides belongs to them alone."""
+    named = "hydra.sweep.subdir=mine"
+    first = command("train", *sweep("s", named))
+    assert first.code == 0, first.errors
+    refused = command("train", *sweep("s", named, seed=2))
+    assert (refused.code, "seed is 2, but 1 in the run to resume" in refused.errors) == (2, True)
+    kept = command("train", *sweep("s", named))
+    assert (kept.code, "Kept the finished run in s/mine" in kept.errors) == (0, True)
+    longer = command("train", *sweep("s", named, trainer__max_steps=2))
+    assert (longer.code, "resumed from last.ckpt" in longer.errors) == (0, True)
+
+
+def test_two_processes_share_a_sweep(start: Start, sweep: Callable[..., list[str]]) -> None:
+    processes = [start("train", *sweep("s", trainer__max_steps=9)) for _ in range(2)]
+    outputs = [process.communicate() for process in processes]
+    assert [process.returncode for process in processes] == [0, 0]
+    assert sum(errors.count("Kept the finished run in s/") for _, errors in outputs) == 1
+    tables = [table_of(output) for output, _ in outputs]
+    assert tables[0] == tables[1]
+
+
+def test_a_launcher_continues_a_sweep(
+    command: Command, start_python: Callable[..., subprocess.Popen[str]], sweep: Callable[..., list[str]], corpus: Path
+) -> None:
+    command("train", *sweep("s", "scorer=dot"))
+    before = weights_of(corpus / "s")
+    parallel = ("hydra/launcher=joblib", "hydra.launcher.n_jobs=2")
+    process = start_python("train", *sweep("s", *parallel, "scorer=dot,general"))
+    output, errors = process.communicate()
+    assert process.returncode == 0, errors
+    assert [row["scorer"] for row in table_of(output)] == ["dot", "general"]
+    assert before.items() <= weights_of(corpus / "s").items()
+
+
+def test_a_sweep_of_pretraining_can_be_run_again(command: Command) -> None:
+    arguments = [
+        "-m",
+        "data.train=[train.en]",
+        "data.valid_lines=9",
+        "tokenizer.size=290",
+        "model.dim=8",
+        "sweep_dir=s",
+    ]
+    arguments += ["model.ffn_dim=8", "model.num_layers=1", "model.num_heads=2", "trainer.max_steps=2"]
+    first = command("pretrain", *arguments, "trainer.accelerator=cpu")
+    assert (first.code, first.output.count("valid loss")) == (0, 1), first.errors
+    again = command("pretrain", *arguments, "trainer.accelerator=cpu")
+    assert (again.code, again.output, again.errors.count("Kept the finished run in s/")) == (0, "", 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["sweep_dir=s"], "sweep_dir is only for a sweep: add -m, or write run_dir= for a single run."),
+        (
+            ["-m", "sweep_dir=a,b"],
+            "sweep_dir must be one folder for the whole sweep; quote its name if it has a comma.",
+        ),
+        (["-m", "sweep_dir=train.en", "seed=1,2"], "sweep_dir is train.en, but train.en is a file; choose another"),
+    ],
+)
+def test_a_folder_that_cannot_be_a_sweep_is_a_mistake(command: Command, arguments: list[str], sentence: str) -> None:
+    ended = command("train", *arguments)
+    assert (ended.code, ended.output) == (2, "")
+    assert ended.errors.startswith(f"error: {sentence}")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "name"),
+    [
+        (["scorer=dot", "model=luong", "sweep_dir=s"], "model=luong,scorer=dot"),
+        (["sweep_dir=s"], "defaults"),
+        (["scorer@cross=dot", "+data.news=a"], "+data.news=a,scorer@cross=dot"),
+    ],
+)
+def test_a_job_s_folder_is_named_after_its_overrides(overrides: list[str], name: str) -> None:
+    assert job_name(overrides) == name
+
+
+def test_a_name_that_no_folder_may_have_is_shortened_and_stays_different() -> None:
+    overrides = [[f"data.train=[{folder}/train]"] for folder in ("a", "a_", "b" * 300)]
+    names = [job_name(one) for one in overrides]
+    assert len(set(names)) == 3
+    assert all("/" not in name and len(name) <= 109 for name in names)

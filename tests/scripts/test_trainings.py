@@ -24,7 +24,7 @@ def test_invalid_numbers_of_threads_are_refused(given: str, monkeypatch: pytest.
 
 def test_a_mistake_is_one_sentence_and_exit_code_2(capsys: pytest.CaptureFixture[str]) -> None:
     def main(name: str) -> None:
-        raise ValueError(f"{name} is wrong.")
+        raise Mistake(f"{name} is wrong.")
 
     with pytest.raises(SystemExit) as ended:
         report_mistakes(main, "it")
