@@ -4,15 +4,12 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from nmt.errors import Mistake, report
+from nmt.errors import report
 
 
 def report_mistakes(main: Callable[..., Any], *arguments: Any) -> None:
     """Exits with the code that main returns, or that of the error that ends it; only a bug has a traceback."""
     try:
         sys.exit(main(*arguments))
-    except Mistake as mistake:
-        print(f"error: {mistake}", file=sys.stderr)
-        sys.exit(2)
     except Exception as error:
         sys.exit(report(error))

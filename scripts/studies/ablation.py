@@ -5,20 +5,17 @@
   python -m scripts.studies.ablation --table-only OVERRIDES      only tabulates the finished runs
 
 Overrides of nmt.train apply to every run, so all runs have the same number of updates. The base run is in OUT/base, the
-others are in OUT/PART. Beside each run are its log OUT/PART.log and OUT/PART.json, which records where it was trained.
-Finished runs are kept and stopped ones resumed. Prints a table and writes it to OUT/ablation.md: test BLEU, best first,
-the gain over the base and its p-value (paired bootstrap), then the parts without a result and the reason. A part that
-the base already has or cannot have is not trained.
+others are in OUT/PART, and OUT/made.json records where they were trained. Finished runs are kept and stopped ones
+resumed. Prints a table and writes it to OUT/ablation.md: test BLEU, best first, the gain over the base and its p-value
+(paired bootstrap), then the parts without a result and the reason. A part that the base already has or cannot have is
+not trained.
 """
 
 import argparse
-import json
-import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from functools import partial
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 from nmt.cli.compose import configuration
 from nmt.config.nodes import Config
@@ -26,14 +23,14 @@ from nmt.config.schema import TrainSettings, validated
 from nmt.errors import Mistake
 from nmt.evaluation.scores import headline_metrics
 from nmt.evaluation.significance import paired_bootstrap
-from nmt.files import check_folder, write_json
+from nmt.files import check_folder
 from nmt.runs.directory import RunDirectory
 from nmt.scoring.score_table import System, run_system
 from nmt.tables import Table
 from nmt.training.buildable import check_buildable
 from scripts.mistakes import report_mistakes
 from scripts.studies import results_report
-from scripts.studies.trainings import circumstances, last_line, resuming, run_logged, run_parallel, threads_each
+from scripts.studies.sweep import add_circumstances, circumstances, sweep, threads_each, unfinished
 
 BASE = "base"
 PARTS = {
@@ -62,27 +59,6 @@ PARTS = {
 """The overrides of each part. 'seed' repeats the base with another seed, to show the variation by chance."""
 
 
-def command(name: str, overrides: Sequence[str], out: Path) -> list[str]:
-    """The command that trains a part or the base."""
-    return ["nmt.train", *overrides, *PARTS.get(name, []), f"run_dir={out / name}"]
-
-
-def check_begun(names: Sequence[str], overrides: Sequence[str], out: Path) -> None:
-    """Raises Mistake if a run directory belongs to another command: that run would be resumed or kept."""
-    for name in names:
-        run = RunDirectory(out / name)
-        if not run.started or not (stored := run.metrics().get("command")):
-            continue
-        # A run changes the last two itself when it runs out of memory.
-        own = ("resume=", "overwrite=", "batching.batch_tokens=", "trainer.accumulate_grad_batches=")
-        before, now = (
-            {word for word in words if not word.startswith(own)}
-            for words in (shlex.split(stored)[2:], command(name, overrides, out))
-        )
-        if before != now:
-            raise Mistake(f"{run.path} is a run of '{stored}'; use the same overrides, or another --out.")
-
-
 def refused(names: Sequence[str], overrides: Sequence[str]) -> dict[str, str]:
     """The parts that will not be trained, and why. Raises Mistake if the base is invalid."""
     base = _composed(overrides)
@@ -104,23 +80,13 @@ def _composed(overrides: Sequence[str]) -> Config:
     return config
 
 
-def complete(name: str, overrides: Sequence[str], out: Path, made: dict[str, Any]) -> None:
-    """Trains a part unless it is finished. If training fails, the part's log says why."""
-    run = RunDirectory(out / name)
-    if run.finished:
-        return
-    if run_logged(name, [*command(name, overrides, out), *resuming(run)], _log(name, out), made["threads"]):
-        write_json(_made(name, out), made)
-        print(f"{name}: done", file=sys.stderr)
-
-
 def report(names: Sequence[str], out: Path, without: Mapping[str, str]) -> tuple[Table, dict[str, str]]:
     """The table, and what is needed to reproduce it. `without` says why parts were not trained.
 
     Finished parts come first, best BLEU first. Raises Mistake if the base is not finished.
     """
     if not RunDirectory(out / BASE).finished:
-        raise Mistake(f"{out / BASE} is not finished: {last_line(_log(BASE, out))}")
+        raise Mistake(f"{out / BASE} is not finished: {unfinished(out / BASE)}")
     finished = [name for name in names if RunDirectory(out / name).finished]
     systems: list[System] = []
     references: list[list[str]] | None = None
@@ -131,15 +97,14 @@ def report(names: Sequence[str], out: Path, without: Mapping[str, str]) -> tuple
     metric = headline_metrics(of_tokens)["BLEU"]
     p_values = paired_bootstrap([system.hypotheses for system in systems], references or [], metric)
     rows = sorted(zip(finished, systems, p_values, strict=True), key=lambda row: -row[1].bleu()[0])
-    missing = {name: without.get(name) or f"not finished: {last_line(_log(name, out))}" for name in names}
+    missing = {name: without.get(name) or f"not finished: {unfinished(out / name)}" for name in names}
     table = Table(
         ["part", "changes", "BLEU", "gain", "p", "chrF2", "target tokens/s"],
         [_cells(name, system, p, systems[0].bleu()[0]) for name, system, p in rows]
         + [[name, _changes(name), why, *[""] * 4] for name, why in missing.items() if name not in finished],
     )
-    made = [json.loads(file.read_text(encoding="utf-8")) for name in finished if (file := _made(name, out)).is_file()]
     shown = [score for system in systems for score in system.scores["scores"] if score["name"] in ("BLEU", "chrF2")]
-    return table, results_report.provenance(made, [system.metrics for system in systems], shown)
+    return table, results_report.provenance(circumstances(out), [system.metrics for system in systems], shown)
 
 
 def _cells(name: str, system: System, p: float, base: float) -> list[str]:
@@ -152,15 +117,6 @@ def _cells(name: str, system: System, p: float, base: float) -> list[str]:
 
 def _changes(name: str) -> str:
     return f"`{' '.join(PARTS[name])}`" if name in PARTS else ""
-
-
-def _log(name: str, out: Path) -> Path:
-    return out / f"{name}.log"
-
-
-def _made(name: str, out: Path) -> Path:
-    """The record of where and how the part was trained."""
-    return out / f"{name}.json"
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -190,11 +146,16 @@ def main(arguments: Sequence[str]) -> None:
     threads = threads_each(options.jobs)
     check_folder("--out", options.out)
     names, without = [BASE, *asked], refused(asked, options.overrides)
-    check_begun(names, options.overrides, options.out)
     if not options.table_only:
         trained = [name for name in names if name not in without]
-        made = circumstances("ablation", arguments, options.jobs, threads)
-        run_parallel(options.jobs, [partial(complete, name, options.overrides, options.out, made) for name in trained])
+        if not all(RunDirectory(options.out / name).finished for name in trained):
+            add_circumstances(options.out, "ablation", arguments, options.jobs)
+
+        def train(name: str) -> None:
+            sweep("nmt.train", options.out, name, [*options.overrides, *PARTS.get(name, [])], threads)
+
+        with ThreadPoolExecutor(options.jobs) as pool:
+            list(pool.map(train, trained))
     table, facts = report(names, options.out, without)
     facts["p"] = f"paired bootstrap over sentences; one run each; not corrected for {len(asked)} comparisons"
     text = "\n".join([table.markdown(), "", *(f"- {name}: {fact}" for name, fact in facts.items() if fact)])

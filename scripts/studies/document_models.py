@@ -20,7 +20,6 @@ import argparse
 import random
 import statistics
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 from nmt.config.direction import Direction
@@ -32,7 +31,7 @@ from nmt.runs.load import load_run
 from nmt.tables import Cell, Table
 from scripts.mistakes import report_mistakes
 from scripts.studies.contrastive_test import CORPUS, is_right, read_cases
-from scripts.studies.trainings import resuming, run_logged, run_parallel, threads_each
+from scripts.studies.sweep import sweep, threads_each
 
 DIRECTION = Direction("en", "vi")
 TRAIN = "sample:documents_train"
@@ -59,26 +58,20 @@ def shuffled(out: Path) -> str:
     return str(prefix)
 
 
-def train_seed(out: Path, seed: int, steps: int, more: int, threads: int) -> None:
-    """Trains the missing runs of a seed. Stops at the first one that fails."""
-    sentence = out / f"sentence_{seed}"
-    commands = {"sentence": [f"trainer.max_steps={steps}"]}
+def make_runs(options: argparse.Namespace, threads: int) -> None:
+    """Trains what is not finished: for each seed the sentence model, then the models that continue from it."""
+    shared, out = ["data=documents", f"seed={options.seeds}"], options.out
+    sentence = [f"trainer.max_steps={options.steps}"]
+    sweep("nmt.train", out, "sentence_${seed}", [*shared, *sentence], threads, options.jobs)
+    shared += [
+        f"start_from={out}/sentence_${{seed}}",
+        f"trainer.max_steps={options.more}",
+        f"validation.every={min(200, options.more)}",
+        "optimizer.lr=1e-3",
+    ]
     for setting, choices in SETTINGS.items():
-        commands[setting] = [
-            f"start_from={sentence}",
-            f"trainer.max_steps={more}",
-            f"validation.every={min(200, more)}",
-            "optimizer.lr=1e-3",
-            *choices,
-        ]
-    commands["shuffled"].append(f"data.train=[sample:train,{shuffled(out)}]")
-    for name, own in commands.items():
-        run = RunDirectory(out / f"{name}_{seed}")
-        if run.finished:
-            continue
-        command = ["nmt.train", "data=documents", f"seed={seed}", f"run_dir={run.path}", *own, *resuming(run)]
-        if not run_logged(f"{name}_{seed}", command, out / f"{name}_{seed}.log", threads):
-            return
+        corpus = [f"data.train=[sample:train,{shuffled(out)}]"] if setting == "shuffled" else []
+        sweep("nmt.train", out, f"{setting}_${{seed}}", [*shared, *choices, *corpus], threads, options.jobs)
 
 
 def bleu_of(run: RunDirectory) -> float:
@@ -120,8 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not options.table_only:
         threads = threads_each(options.jobs)
         check_folder("--out", options.out)
-        tasks = [partial(train_seed, options.out, seed, options.steps, options.more, threads) for seed in seeds]
-        run_parallel(options.jobs, tasks)
+        make_runs(options, threads)
     print(table(options.out, seeds).markdown())
 
 

@@ -24,7 +24,6 @@ import argparse
 import statistics
 import sys
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +34,7 @@ from nmt.files import cache_folder, check_folder
 from nmt.runs.directory import EncoderDirectory, RunDirectory
 from nmt.tables import Table
 from scripts.mistakes import report_mistakes
-from scripts.studies.trainings import circumstances, last_line, resuming, run_logged, run_parallel, threads_each
+from scripts.studies.sweep import add_circumstances, circumstances, sweep, threads_each, unfinished
 
 CORPORA = ("basic", "alt", "news", "evb")
 TOKENIZED = ("evb",)
@@ -74,13 +73,12 @@ def as_list(files: Sequence[str]) -> str:
     return f"[{','.join(files)}]"
 
 
-def pretraining(options: argparse.Namespace, name: str, steps: int, seed: int, files: Sequence[str]) -> list[str]:
-    """The command that pretrains an encoder for `steps` steps."""
+def pretraining(options: argparse.Namespace, steps: int, seeds: str, files: Sequence[str]) -> list[str]:
+    """The overrides with which nmt.pretrain makes an encoder in `steps` steps."""
     languages = (options.direction.source, options.direction.target)
     dev, test = ([str(options.corpus / f"{part}.{code}") for code in languages] for part in ("news_dev", "news_test"))
     every = max(1, min(steps, options.pretrain_steps) // 5)
     return [
-        "nmt.pretrain",
         f"data.train={as_list(files)}",
         f"data.valid={as_list(dev)}",
         f"data.exclude={as_list(test)}",
@@ -90,17 +88,15 @@ def pretraining(options: argparse.Namespace, name: str, steps: int, seed: int, f
         f"trainer.max_steps={steps}",
         f"validation.every={every}",
         f"cache_dir={options.out / 'cache'}",
-        f"seed={seed}",
+        f"seed={seeds}",
         *options.overrides,
-        f"run_dir={options.out / name}",
     ]
 
 
-def training(options: argparse.Namespace, arm: str, seed: int, steps: int) -> list[str]:
-    """The command that trains a translation model of an arm. Model and tokenizer come from the run it starts from."""
-    start = "pretrained_encoder" if arm == "pretrained" else f"random_encoder_{seed}"
+def training(options: argparse.Namespace, arm: str, seeds: str, steps: int) -> list[str]:
+    """The overrides with which nmt.train makes the models of an arm. Model and tokenizer come from the encoder."""
+    start = "pretrained_encoder" if arm == "pretrained" else "random_encoder_${seed}"
     return [
-        "nmt.train",
         "data=files",
         f"direction={options.direction}",
         f"data.train={as_list([str(options.corpus / 'news')])}",
@@ -116,19 +112,9 @@ def training(options: argparse.Namespace, arm: str, seed: int, steps: int) -> li
         "validation.max_time_fraction=0.01",
         "validation.probes=0",
         f"cache_dir={options.out / 'cache'}",
-        f"seed={seed}",
+        f"seed={seeds}",
         *options.overrides,
-        f"run_dir={options.out / f'{arm}_{seed}'}",
     ]
-
-
-def complete(options: argparse.Namespace, run: RunDirectory, command: Sequence[str], threads: int) -> None:
-    """Trains a run unless it is finished. Raises Mistake, with the last line of its log, if that fails."""
-    if run.finished:
-        return
-    log = options.out / f"{run.path.name}.log"
-    if not run_logged(run.path.name, [*command, *resuming(run)], log, threads):
-        raise Mistake(f"{run.path} is not finished: {last_line(log)}")
 
 
 def seconds(run: RunDirectory) -> float:
@@ -141,6 +127,9 @@ def longer_steps(options: argparse.Namespace, seed: int) -> int:
     encoder, own, random = (
         RunDirectory(options.out / name) for name in ("pretrained_encoder", f"pretrained_{seed}", f"random_{seed}")
     )
+    for run in (encoder, own, random):
+        if not run.finished:
+            raise Mistake(f"{run.path} is not finished: {unfinished(run.path)}")
     return max(1, round(random.metrics()["steps"] * (seconds(encoder) + seconds(own)) / seconds(random)))
 
 
@@ -149,25 +138,22 @@ def make_runs(options: argparse.Namespace, threads: int) -> None:
     cache = cache_folder(str(options.out / "cache"))
     files = plain_files(options.corpus, options.direction, cache)
 
-    def encoder(name: str, steps: int, seed: int) -> None:
-        command = pretraining(options, name, steps, seed, files)
-        complete(options, EncoderDirectory(options.out / name), command, threads)
+    seeds = ",".join(map(str, options.seeds))
 
-    def arm(name: str, seed: int, steps: int) -> None:
-        command = training(options, name, seed, steps)
-        complete(options, RunDirectory(options.out / f"{name}_{seed}"), command, threads)
+    def encode(name: str, steps: int, seeds: str) -> None:
+        overrides = pretraining(options, steps, seeds, files)
+        sweep("nmt.pretrain", options.out, name, overrides, threads, options.jobs)
 
-    def from_random(seed: int) -> None:
-        encoder(f"random_encoder_{seed}", 1, seed)
-        arm("random", seed, options.steps)
+    def train(arm: str, steps: int, seeds: str) -> None:
+        overrides = training(options, arm, seeds, steps)
+        sweep("nmt.train", options.out, f"{arm}_${{seed}}", overrides, threads, options.jobs)
 
-    def from_pretrained(seed: int) -> None:
-        arm("pretrained", seed, options.steps)
-        arm("longer", seed, longer_steps(options, seed))
-
-    first = partial(encoder, "pretrained_encoder", options.pretrain_steps, 1)
-    run_parallel(options.jobs, [first, *(partial(from_random, seed) for seed in options.seeds)])
-    run_parallel(options.jobs, [partial(from_pretrained, seed) for seed in options.seeds])
+    encode("pretrained_encoder", options.pretrain_steps, "1")
+    encode("random_encoder_${seed}", 1, seeds)
+    train("random", options.steps, seeds)
+    train("pretrained", options.steps, seeds)
+    for seed in options.seeds:
+        train("longer", longer_steps(options, seed), str(seed))
 
 
 def rows(options: argparse.Namespace) -> Iterator[list[str]]:
@@ -206,7 +192,7 @@ def report(options: argparse.Namespace) -> str:
     """The table and what is needed to reproduce it. Raises Mistake if the encoder is not finished."""
     encoder = EncoderDirectory(options.out / "pretrained_encoder")
     if not encoder.finished:
-        raise Mistake(f"{encoder.path} is not finished: {last_line(options.out / 'pretrained_encoder.log')}")
+        raise Mistake(f"{encoder.path} is not finished: {unfinished(encoder.path)}")
     metrics = encoder.metrics()
     score, speed = metrics["scores"]["valid"], metrics["target_tokens_per_second"]
     table = Table(["arm", "seed", "steps", "seconds", "valid loss", "BLEU", "chrF2"], list(rows(options)))
@@ -258,11 +244,13 @@ def main(arguments: Sequence[str]) -> None:
     check_folder("--out", options.out)
     threads = threads_each(options.jobs)
     if not options.table_only:
+        add_circumstances(options.out, "pretraining", arguments, options.jobs)
         make_runs(options, threads)
-    made = circumstances("pretraining", arguments, options.jobs, threads)
-    shared = ", so the times of the arms, and the length of `longer`, are approximate" if options.jobs > 1 else ""
-    conditions = f"{made['cpu']}, {made['date']}, {options.jobs} runs at a time with {threads} threads each{shared}"
-    text = f"{report(options)}\n- made by: {made['command']}, {conditions}"
+    text = report(options)
+    for made in circumstances(options.out):
+        shared = ", so the times of the arms, and the length of `longer`, are approximate" if made["jobs"] > 1 else ""
+        parallel = f"{made['jobs']} runs at a time with {made['threads']} threads each{shared}"
+        text += f"\n- made by: {made['command']}, {made['cpu']}, {made['date']}, {parallel}"
     (options.out / "pretraining.md").write_text(text + "\n", encoding="utf-8")
     print(text)
 

@@ -5,18 +5,16 @@
   python -m scripts.studies.results --out runs/quick trainer.max_steps=100
   python -m scripts.studies.results --table-only       only tabulates the finished runs
 
-Each run is in OUT/MODEL_SCORER_seedN, with the output of its commands in OUT/MODEL_SCORER_seedN.log beside it. Finished
-runs are kept and stopped ones resumed, so after Ctrl-C the same command continues. Overrides of nmt.train at the end of
-the line apply to every run. Each row is a model with a scorer; with several seeds it has the mean and standard
-deviation. Prints the table and writes OUT/results.md and OUT/results.json.
+Each run is in OUT/MODEL_SCORER_seedN. Finished runs are kept and stopped ones resumed, so after Ctrl-C the same command
+continues. Overrides of nmt.train at the end of the line apply to every run. Each row is a model with a scorer; with
+several seeds it has the mean and standard deviation. Prints the table and writes OUT/results.md and OUT/results.json.
 """
 
 import argparse
 import json
-import shlex
+import subprocess
 import sys
-from collections.abc import Iterable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,55 +25,37 @@ from nmt.files import check_folder, write_json
 from nmt.runs.directory import RunDirectory
 from scripts.mistakes import report_mistakes
 from scripts.studies.results_report import SPLITS, report
-from scripts.studies.trainings import circumstances, last_line, resuming, run_logged, run_parallel, threads_each
+from scripts.studies.sweep import add_circumstances, circumstances, sweep, threads_each, unfinished
 
 OWN = ("model", "scorer", "seed", "run_dir")
 """Keys that are set by this script's own options."""
-RESTARTS = ("resume", "overwrite", "batching.batch_tokens", "trainer.accumulate_grad_batches")
-"""Keys that may differ from the overrides. A run changes the last two itself when it runs out of memory."""
 MODELS = ("bahdanau", "luong", "transformer")
 SCORERS = tuple(sorted(path.stem for path in (CONFIGS / "scorer").glob("*.yaml")))
 
 
 class Pair(NamedTuple):
-    """A model with a scorer and a seed: its run, its log, and the record of where and how it was trained."""
+    """A model with a scorer and a seed, and its run."""
 
     model: str
     scorer: str
     seed: str
     run: RunDirectory
-    log: Path
-    made: Path
-
-    def training(self, overrides: Sequence[str]) -> list[str]:
-        """The command that starts or resumes the run."""
-        command = [f"model={self.model}", f"scorer={self.scorer}", f"seed={self.seed}"]
-        return ["nmt.train", *command, f"run_dir={self.run.path}", *overrides, *resuming(self.run)]
 
     def scores(self, split: str) -> Path:
         """The file to which nmt.evaluate writes the scores of a split."""
         return self.run.path / "evaluation" / split / "scores.json"
 
-    def evaluations(self) -> list[list[str]]:
-        """The commands that score the splits without up-to-date scores."""
-        has = self.run.config()["data"]
-        done = [
-            split
-            for split in SPLITS
-            if self.scores(split).is_file() and self.scores(split).stat().st_mtime >= self.run.weights.stat().st_mtime
-        ]
-        missing = [split for split in SPLITS if has.get(split) and split not in done]
-        return [["nmt.evaluate", f"run_dir={self.run.path}", f"split={split}"] for split in missing]
+    def not_scored(self) -> list[str]:
+        """The splits of the run without up-to-date scores."""
+        data, trained = self.run.config()["data"], self.run.weights.stat().st_mtime
+        files = {split: self.scores(split) for split in SPLITS if data.get(split)}
+        return [split for split, file in files.items() if not file.is_file() or file.stat().st_mtime < trained]
 
 
 def pairs(models: Sequence[str], scorers: Sequence[str], seeds: Sequence[str], out: Path) -> list[Pair]:
     """All runs, in table order."""
-    found = []
-    for model, scorer, seed in product(models, scorers, seeds):
-        path = out / f"{model}_{scorer}_seed{seed}"
-        beside = (path.with_name(path.name + end) for end in (".log", ".json"))
-        found.append(Pair(model, scorer, seed, RunDirectory(path), *beside))
-    return found
+    rows = product(models, scorers, seeds)
+    return [Pair(*row, RunDirectory(out / "{}_{}_seed{}".format(*row))) for row in rows]
 
 
 def check_line(options: argparse.Namespace) -> None:
@@ -89,52 +69,28 @@ def check_line(options: argparse.Namespace) -> None:
         raise Mistake(f"--seeds {options.seeds} repeats a seed; list each seed once.")
 
 
-def check_overrides(rows: Sequence[Pair], overrides: Sequence[str]) -> None:
-    """Raises Mistake if a run was started with different overrides: it would be kept or resumed."""
-    for pair in rows:
-        begun = pair.run.finished or (pair.run.checkpoints / "last.ckpt").is_file()
-        if not begun or not (stored := pair.run.metrics().get("command")):
-            continue
-        trained = {part for part in shlex.split(stored)[3:] if part.split("=")[0] not in OWN + RESTARTS}
-        if trained != {part for part in overrides if part.split("=")[0] not in RESTARTS}:
-            raise Mistake(
-                f"{pair.run.path} was started with {_listed(trained)}, not {_listed(overrides)}; choose another --out."
-            )
+def make_runs(options: argparse.Namespace, rows: Sequence[Pair], threads: int) -> None:
+    """Trains the runs that are not finished, and scores the splits without up-to-date scores."""
+    swept = [f"model={options.models}", f"scorer={options.scorers}", f"seed={options.seeds}"]
+    name = "${hydra:runtime.choices.model}_${hydra:runtime.choices.scorer}_seed${seed}"
+    sweep("nmt.train", options.out, name, [*swept, *options.overrides], threads, options.jobs)
+    for row in rows:
+        for split in row.not_scored() if row.run.finished else ():
+            arguments = ["nmt.evaluate", f"run_dir={row.run.path}", f"split={split}"]
+            subprocess.run([sys.executable, "-m", *arguments], stdout=subprocess.DEVNULL)
 
 
-def _listed(overrides: Iterable[str]) -> str:
-    return ", ".join(sorted(overrides)) or "no overrides"
-
-
-def complete(pair: Pair, overrides: Sequence[str], made: dict[str, Any]) -> None:
-    """Runs the commands that a pair still needs, until one fails."""
-    name = pair.run.path.name
-    if not pair.run.finished:
-        if not run_logged(name, pair.training(overrides), pair.log, made["threads"]):
-            return
-        write_json(pair.made, made)
-    for command in pair.evaluations():
-        if not run_logged(name, command, pair.log, made["threads"]):
-            return
-    print(f"{name}: done", file=sys.stderr)
-
-
-def record(pair: Pair) -> dict[str, Any]:
+def record(pair: Pair, made: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """A run as plain values: its metrics and its scores by split, or why it has none."""
     row: dict[str, Any] = {"model": pair.model, "scorer": pair.scorer, "seed": pair.seed}
     if not pair.run.finished:
-        return {**row, "problem": f"not finished: {last_line(pair.log)}"}
-    missing = [command[-1] for command in pair.evaluations()]
+        return {**row, "problem": f"not finished: {unfinished(pair.run.path)}"}
+    missing = pair.not_scored()
     if missing:
-        row["problem"] = f"without {', '.join(missing)}: {last_line(pair.log)}"
-    found = {split: pair.scores(split) for split in SPLITS if pair.scores(split).is_file()}
-    scores = {split: _read(path) for split, path in found.items() if f"split={split}" not in missing}
-    made = _read(pair.made) if pair.made.is_file() else None
+        row["problem"] = f"not scored on {', '.join(missing)}"
+    files = {split: pair.scores(split) for split in SPLITS if split not in missing}
+    scores = {split: json.loads(file.read_text(encoding="utf-8")) for split, file in files.items() if file.is_file()}
     return {**row, "metrics": pair.run.metrics(), "scores": scores, "made": made}
-
-
-def _read(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -162,10 +118,11 @@ def main(arguments: Sequence[str]) -> None:
     threads = threads_each(options.jobs)
     check_folder("--out", options.out)
     if not options.table_only:
-        check_overrides(rows, options.overrides)
-        made = circumstances("results", arguments, options.jobs, threads)
-        run_parallel(options.jobs, [partial(complete, pair, options.overrides, made) for pair in rows])
-    records = [record(pair) for pair in rows]
+        if not all(row.run.finished for row in rows):
+            add_circumstances(options.out, "results", arguments, options.jobs)
+        make_runs(options, rows, threads)
+    made = circumstances(options.out)
+    records = [record(row, made) for row in rows]
     text = report(records)
     write_json(options.out / "results.json", records)
     (options.out / "results.md").write_text(text + "\n", encoding="utf-8")

@@ -37,7 +37,7 @@ def cells(runs: Sequence[Run]) -> list[str]:
         *(_pooled(values, ".2f") for values in (*bleu, chrf)),
         _pooled(aer, ".3f"),
         _values(f"{run['metrics']['parameters']:,}" for run in finished),
-        _values(run["made"]["threads"] for run in finished if run["made"]),
+        _values(made["threads"] for run in finished for made in run["made"]),
         _pooled(speeds, ",.0f", spread=False),
         _pooled(minutes, ".1f", spread=False),
     ]
@@ -67,7 +67,7 @@ def by_length(runs: Sequence[Run]) -> list[list[str]]:
 def report(runs: Sequence[Run]) -> str:
     """The tables, followed by what is needed to reproduce them."""
     finished = [run for run in runs if "metrics" in run]
-    made = [run["made"] for run in finished if run["made"]]
+    made = [each for run in finished for each in run["made"]]
     partly = [run for pair in rows(runs) for run in pair if any("metrics" in each for each in pair)]
     problems = [f"{_name(run)}: {run['problem']}" for run in partly if "problem" in run]
     scores = [score for run in finished for split in run["scores"].values() for score in split["scores"]]

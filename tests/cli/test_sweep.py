@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from safetensors.torch import load_file
 
 from nmt.cli.sweep import job_name
 
@@ -78,10 +79,11 @@ def sweep(tiny: Callable[..., list[str]]) -> Callable[..., list[str]]:
     return arguments
 
 
-def weights_of(folder: Path) -> dict[str, bytes]:
-    """The weights of every run in a sweep's folder, by the last override of its job."""
+def weights_of(folder: Path) -> dict[str, dict[str, Any]]:
+    """The weights of every run in a sweep's folder, as plain numbers, by the last override of its job."""
     records = [json.loads(file.read_text(encoding="utf-8")) for file in folder.glob("jobs/*/record.json")]
-    return {one["overrides"][-1]: (Path(one["folder"]) / "model.safetensors").read_bytes() for one in records}
+    runs = {one["overrides"][-1]: load_file(Path(one["folder"]) / "model.safetensors") for one in records}
+    return {job: {name: weight.tolist() for name, weight in weights.items()} for job, weights in runs.items()}
 
 
 def test_a_killed_sweep_ends_like_one_that_was_not_stopped(

@@ -28,25 +28,14 @@ def test_every_model_continues_from_the_sentence_model_of_its_seed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: dict[str, list[str]] = {}
-
-    def pretend(name: str, command: list[str], log: Path, threads: int) -> bool:
-        made[name] = command
-        return True
-
-    monkeypatch.setattr(script, "run_logged", pretend)
-    script.train_seed(tmp_path, 4, steps=30, more=20, threads=1)
-    assert list(made) == [f"{name}_4" for name in ("sentence", *script.SETTINGS)]
-    assert "trainer.max_steps=30" in made["sentence_4"]
-    for setting in script.SETTINGS:
-        assert {f"start_from={tmp_path / 'sentence_4'}", "trainer.max_steps=20", "seed=4"} <= set(made[f"{setting}_4"])
-    assert any(word.startswith("data.train=[sample:train,") for word in made["shuffled_4"])
-
-
-def test_a_failed_run_ends_its_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[str] = []
-    monkeypatch.setattr(script, "run_logged", lambda name, *rest: made.append(name))
-    script.train_seed(tmp_path, 1, steps=3, more=2, threads=1)
-    assert made == ["sentence_1"]
+    monkeypatch.setattr(script, "sweep", lambda command, out, name, overrides, *_: made.update({name: overrides}))
+    options = SimpleNamespace(out=tmp_path, seeds="4,5", steps=30, more=20, jobs=1)
+    script.make_runs(options, threads=1)
+    assert list(made) == [f"{name}_${{seed}}" for name in ("sentence", *script.SETTINGS)]
+    assert "trainer.max_steps=30" in made.pop("sentence_${seed}")
+    for overrides in made.values():
+        assert {f"start_from={tmp_path}/sentence_${{seed}}", "trainer.max_steps=20", "seed=4,5"} <= set(overrides)
+    assert any(word.startswith("data.train=[sample:train,") for word in made["shuffled_${seed}"])
 
 
 def test_the_table_has_means_and_deviations_of_the_finished_runs(

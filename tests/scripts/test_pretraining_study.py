@@ -1,6 +1,5 @@
 """What scripts/studies/pretraining.py trains, how long, and what it prints."""
 
-import time
 from pathlib import Path
 
 import pytest
@@ -30,18 +29,17 @@ def options(tmp_path: Path):
 
 
 def test_every_command_is_one_that_the_program_reads(options) -> None:
-    commands = [study.pretraining(options, "encoder", steps, 1, FILES) for steps in (100, 1)]
-    commands += [study.training(options, arm, 2, 50) for arm in study.ARMS]
-    for name, *arguments in commands:
-        kind = name.removeprefix("nmt.")
+    commands = [("pretrain", study.pretraining(options, steps, "1", FILES)) for steps in (100, 1)]
+    commands += [("train", study.training(options, arm, "2", 50)) for arm in study.ARMS]
+    for kind, arguments in commands:
         read = for_hydra(arguments, settings_class(kind))
         validated(settings_class(kind), configuration(kind, read))
 
 
 def test_arms_differ_in_what_they_start_from_alone(options) -> None:
-    random, own = (study.training(options, arm, 2, 50) for arm in ("random", "pretrained"))
+    random, own = (study.training(options, arm, "1,2", 50) for arm in ("random", "pretrained"))
     differing = {word.split("=")[0] for word in set(random) ^ set(own)}
-    assert differing == {"start_from", "run_dir"}
+    assert differing == {"start_from"}
 
 
 def test_the_longer_run_gets_the_steps_of_the_same_time(options) -> None:
@@ -84,21 +82,23 @@ def test_a_table_without_an_encoder_says_why(options) -> None:
         study.report(options)
 
 
-@pytest.mark.parametrize("jobs", [1, 3])
-def test_runs_start_after_those_that_they_need(options, monkeypatch, jobs: int) -> None:
-    options.jobs = jobs
+def test_runs_start_after_those_that_they_need(options, monkeypatch) -> None:
     made: list[str] = []
 
-    def make(options, run: RunDirectory, command: list[str], threads: int) -> None:
-        if run.path.name == "pretrained_encoder":
-            time.sleep(0.2)  # the runs that need it must wait for it
-        needed = next((word.split("=")[1] for word in command if word.startswith("start_from=")), None)
-        assert needed is None or Path(needed).name in made
-        finish(run, wall_time_seconds=10.0, steps=50)
-        made.append(run.path.name)
+    def make(command: str, out: Path, name: str, overrides: list[str], threads: int, jobs: int) -> None:
+        seeds = next(word.partition("=")[2] for word in overrides if word.startswith("seed="))
+        needed = [word.partition("=")[2] for word in overrides if word.startswith("start_from=")]
+        for seed in seeds.split(","):
+            assert {Path(start.replace("${seed}", seed)).name for start in needed} <= set(made)
+            made.append(name.replace("${seed}", seed))
+            finish(RunDirectory(out / made[-1]), wall_time_seconds=10.0, steps=50)
 
-    monkeypatch.setattr(study, "complete", make)
+    monkeypatch.setattr(study, "sweep", make)
     monkeypatch.setattr(study, "plain_files", lambda *_: FILES)
     study.make_runs(options, threads=1)
     assert len(made) == 1 + 2 + 3 * 2
-    assert all(made.index(f"random_{seed}") < made.index(f"longer_{seed}") for seed in options.seeds)
+
+
+def test_the_length_of_the_longer_run_needs_finished_runs(options) -> None:
+    with pytest.raises(Mistake, match="pretrained_encoder is not finished: not started"):
+        study.longer_steps(options, 1)

@@ -11,6 +11,7 @@ from nmt.cli.compose import configuration
 from nmt.config.nodes import Config
 from nmt.errors import Mistake
 from nmt.evaluation.scores import corpus_scores, headline_metrics
+from nmt.files import write_json
 from nmt.scoring.score_table import System
 from scripts.studies import ablation
 
@@ -33,12 +34,11 @@ def composed(*overrides: str) -> Config:
     return configuration("train", ["experiment=envi_transformer_small", *overrides, "run_dir=unused"])
 
 
-def finish(out: Path, name: str, overrides: list[str]) -> None:
+def finish(out: Path, name: str) -> None:
     run = ablation.RunDirectory(out / name)
     run.path.mkdir(parents=True)
     run.write_config({})
-    trained = " ".join(ablation.command(name, overrides, out))
-    run.write_metrics({"finished": True, "command": f"python -m {trained}", **RECORDED})
+    run.write_metrics({"finished": True, "command": "python -m nmt.train", **RECORDED})
     run.weights.touch()
 
 
@@ -63,30 +63,32 @@ def test_every_part_changes_the_configuration(name: str) -> None:
     assert composed(*base) != composed(*base, *ablation.PARTS[name])
 
 
-def test_only_what_is_not_finished_is_trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    finish(tmp_path, "bpe", [])
-    begun = []
-    monkeypatch.setattr(ablation, "run_logged", lambda name, command, log, threads: begun.append((name, command)))
-    for name in ("base", "bpe", "ema"):
-        ablation.complete(name, ["trainer.max_steps=3"], tmp_path, {"threads": 1})
-    assert begun == [
-        ("base", ["nmt.train", "trainer.max_steps=3", f"run_dir={tmp_path}/base"]),
-        ("ema", ["nmt.train", "trainer.max_steps=3", "ema_decay=0.999", f"run_dir={tmp_path}/ema"]),
-    ]
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_the_base_and_each_part_are_trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: str) -> None:
+    begun: dict[str, list[str]] = {}
+    monkeypatch.setattr(
+        ablation, "sweep", lambda command, out, name, overrides, threads: begun.update({name: overrides})
+    )
+    with pytest.raises(Mistake, match="base is not finished: not started"):
+        ablation.main(
+            ["--parts", "bpe,ema", "--jobs", jobs, "--out", str(tmp_path), "experiment=envi_transformer_small"]
+        )
+    experiment = "experiment=envi_transformer_small"
+    assert begun == {name: [experiment, *ablation.PARTS.get(name, [])] for name in ("base", "bpe", "ema")}
 
 
 def test_the_table_has_the_best_first_and_gains_over_the_base(tmp_path: Path, systems: dict[str, list[str]]) -> None:
     for name in ("base", "bpe", "ema"):
-        finish(tmp_path, name, [])
+        finish(tmp_path, name)
     systems |= {"base": WORSE, "bpe": WORSE[:10] + REFERENCES[0][10:], "ema": [line[:8] for line in WORSE]}
-    (tmp_path / "seed.log").write_text("step 3\nerror: the disk is full\n")
-    (tmp_path / "bpe.json").write_text(json.dumps(MADE))
+    write_json(tmp_path / "jobs" / "seed" / "record.json", {"error": "the disk is full"})
+    write_json(tmp_path / "made.json", [MADE])
     table, facts = ablation.report(
         ["base", "bpe", "dropout", "ema", "seed"], tmp_path, {"dropout": "already in the base"}
     )
     assert [row[:3] for row in table.rows[3:]] == [
         ["dropout", "`model.dropout=0.1`", "already in the base"],
-        ["seed", "`seed=2`", "not finished: error: the disk is full"],
+        ["seed", "`seed=2`", "not finished: the disk is full"],
     ]
     table.rows[3:] = []
     assert [row[0] for row in table.rows] == ["bpe", "base", "ema"]
@@ -113,7 +115,6 @@ def test_parts_that_the_base_has_or_cannot_have_are_not_trained() -> None:
     [
         (["--parts", "bep"], "Unknown part 'bep' in --parts; available: seed, dropout"),
         (["--table-only", "--parts", "ema"], "base is not finished: not started"),
-        (["--table-only", "--parts", "bpe"], "bpe is a run of 'python -m nmt.train trainer.max_steps=7 tokenizer=bpe"),
         (["--jobs", "0"], "--jobs is 0; it must be at least 1"),
         (["data.test=null"], "data.test is not set: an ablation needs a test split"),
     ],
@@ -121,7 +122,6 @@ def test_parts_that_the_base_has_or_cannot_have_are_not_trained() -> None:
 def test_mistakes_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
 ) -> None:
-    finish(tmp_path, "bpe", ["trainer.max_steps=7"])
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     with pytest.raises(Mistake, match=message):
         ablation.main([*arguments, "--out", str(tmp_path)])
