@@ -29,12 +29,12 @@ _FUNCTION = re.compile(r"\w+\(.*\)", re.DOTALL)
 
 def flags(arguments: Sequence[str]) -> set[str]:
     """The arguments that begin with a dash, without their values. Raises Mistake for an unknown flag."""
-    found = {argument.partition("=")[0]: argument for argument in arguments if argument.startswith("-")}
-    for flag, argument in found.items():
+    options = {argument.partition("=")[0]: argument for argument in arguments if argument.startswith("-")}
+    for flag, argument in options.items():
         if flag not in SWEEP | HELP | INSPECT:
             key, _, value = argument.lstrip("-").partition("=")
             raise Mistake(f"Unknown option '{argument}'. Write key=value without dashes: {key}={value or 'VALUE'}.")
-    return set(found)
+    return set(options)
 
 
 class TextKind(NamedTuple):
@@ -57,18 +57,18 @@ def for_hydra(arguments: Sequence[str], settings: type[Keys], words: str | None 
 
 def text_keys(settings: type[BaseModel], prefix: str = "") -> dict[str, TextKind | None]:
     """The kind of text that each dotted key takes, None if it takes no text. '*' stands for keys that users may add."""
-    found: dict[str, TextKind | None] = {}
+    kinds: dict[str, TextKind | None] = {}
     fields = {field.alias or name: (field.annotation, field.metadata) for name, field in settings.model_fields.items()}
     if settings.model_config.get("extra") == "allow":
         fields["*"] = (get_type_hints(settings, include_extras=True)["__pydantic_extra__"], [])
     for key, (annotation, metadata) in fields.items():
         if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-            found |= text_keys(annotation, f"{prefix}{key}.")
+            kinds |= text_keys(annotation, f"{prefix}{key}.")
         parts = [*_parts(annotation), *metadata]
         text = any(isinstance(part, TextKey) for part in parts)
         lists = any(get_origin(part) is list for part in parts)
-        found[f"{prefix}{key}"] = TextKind(type(None) in parts, lists) if text else None
-    return found
+        kinds[f"{prefix}{key}"] = TextKind(type(None) in parts, lists) if text else None
+    return kinds
 
 
 def _parts(annotation: Any) -> Iterator[Any]:
@@ -128,8 +128,8 @@ def _value(value: str, nullable: bool) -> str:
 
 def _elements(text: str) -> list[str]:
     """Splits a text at its commas, except those inside quotes or lists."""
-    found, end = [], 0
+    elements, end = [], 0
     while end < len(text) and (element := _ELEMENT.match(text, end)):
-        found.append(element[1])
+        elements.append(element[1])
         end = element.end()
-    return [*found, ""] if text.endswith(",") else found
+    return [*elements, ""] if text.endswith(",") else elements

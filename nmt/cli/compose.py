@@ -53,7 +53,9 @@ def job_of(name: str, arguments: Sequence[str], typed: Sequence[str], sweep_dir:
     groups = [override for override in overrides if _is_group(override)]
     # Values outside the nodes can be defaults within them: trainer.max_steps is the default of schedule.steps.
     nodes = {key for key in config if isinstance(getattr(settings, key, None), dict)}
-    outside = [each for each in overrides if each in groups or each.key_or_group.split(".")[0] not in nodes]
+    outside = [
+        override for override in overrides if override in groups or override.key_or_group.split(".")[0] not in nodes
+    ]
     defaults = _plain(_composed(name, outside), whole=False)
     for key, node in config.items():
         if isinstance(node, dict) and "_target_" in node and isinstance(defaults.get(key), dict):

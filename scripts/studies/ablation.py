@@ -64,14 +64,14 @@ def refused(names: Sequence[str], overrides: Sequence[str]) -> dict[str, str]:
     base = _composed(overrides)
     if "test" not in validated(TrainSettings, base).data.tests:
         raise Mistake("data.test is not set: an ablation needs a test split to score.")
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for name in names:
         try:
             if _composed([*overrides, *PARTS[name]]) == base:
-                found[name] = "already in the base"
+                reasons[name] = "already in the base"
         except ValueError as error:
-            found[name] = str(error)
-    return found
+            reasons[name] = str(error)
+    return reasons
 
 
 def _composed(overrides: Sequence[str]) -> Config:

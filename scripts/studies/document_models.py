@@ -89,7 +89,7 @@ def table(out: Path, seeds: Sequence[int]) -> Table:
             continue
         loaded = [load_run(run.path, "cpu") for run in runs]
         right = [is_right(trained, cases, in_context=trained.window.sentences > 0) for trained in loaded]
-        accuracies = [100 * sum(found) / len(found) for found in right]
+        accuracies = [100 * sum(cases_right) / len(cases_right) for cases_right in right]
         rows.append([setting, str(len(runs)), spread([bleu_of(run) for run in runs]), spread(accuracies)])
     return Table(["context", "seeds", "BLEU", "contrastive accuracy in %"], rows)
 

@@ -2,11 +2,11 @@
 
     python -m scripts.studies.kill_study --kills 30 --seed 1
 
-The process kills itself with SIGKILL at moments drawn at random: during a training batch or between two batches of one
-step; during validation, while computing the loss or translating; while writing a checkpoint, after part of its bytes;
-or between renaming two files. --signals N adds N moments with SIGTERM or SIGINT, after which the process must save and
-exit with 143 or 130. In the end, the last checkpoint's weights and optimizer state and the best weights must be bit for
-bit those of the uninterrupted run, and both run directories must contain the same files.
+The process kills itself with SIGKILL at moments drawn at random: between two training steps; during validation, while
+computing the loss or translating; while writing a checkpoint, after part of its bytes; or between renaming two files.
+--signals N adds N moments with SIGTERM or SIGINT, after which the process must save and exit with 143 or 130. In the
+end, the last checkpoint's weights and optimizer state and the best weights must be bit for bit those of the
+uninterrupted run, and both run directories must contain the same files.
 """
 
 import argparse

@@ -160,14 +160,14 @@ def rows(options: argparse.Namespace) -> Iterator[list[str]]:
     """A row for each finished run, and after each arm its mean."""
     encoder = EncoderDirectory(options.out / "pretrained_encoder")
     for arm in ARMS:
-        found = []
+        scores = []
         for seed in options.seeds:
             run = RunDirectory(options.out / f"{arm}_{seed}")
             if not run.finished:
                 continue
             metrics = run.metrics()
             bleu, chrf = (_score(metrics, name) for name in ("BLEU", "chrF2"))
-            found.append(bleu["value"])
+            scores.append(bleu["value"])
             before = seconds(encoder) if arm == "pretrained" else 0.0
             low, high = bleu["interval"]
             yield [
@@ -179,8 +179,8 @@ def rows(options: argparse.Namespace) -> Iterator[list[str]]:
                 f"{bleu['value']:.2f} [{low:.2f}, {high:.2f}]",
                 f"{chrf['value']:.2f}",
             ]
-        if len(found) > 1:
-            mean = f"{statistics.mean(found):.2f} ± {statistics.stdev(found):.2f}"
+        if len(scores) > 1:
+            mean = f"{statistics.mean(scores):.2f} ± {statistics.stdev(scores):.2f}"
             yield [arm, "mean ± sd", "", "", "", mean, ""]
 
 

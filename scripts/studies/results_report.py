@@ -55,12 +55,12 @@ def by_length(runs: Sequence[Run]) -> list[list[str]]:
         return []
     table = [["model", "scorer", *(f"{low} to {high} words" if high else f"over {low - 1}" for low, high in buckets)]]
     for pair in rows(runs):
-        found = [
+        scores = [
             [_length_score(run, bucket) for run in pair if "metrics" in run and run["scores"].get("test")]
             for bucket in buckets
         ]
-        if found[0]:
-            table.append([pair[0]["model"], pair[0]["scorer"], *(_pooled(values, ".2f") for values in found)])
+        if scores[0]:
+            table.append([pair[0]["model"], pair[0]["scorer"], *(_pooled(values, ".2f") for values in scores)])
     return table
 
 
@@ -111,9 +111,9 @@ def _markdown(table: list[list[str]]) -> str:
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
-def _pooled(found: Iterable[float | None], digits: str, spread: bool = True) -> str:
+def _pooled(measured: Iterable[float | None], digits: str, spread: bool = True) -> str:
     """The mean of the values, with the standard deviation if `spread`; '' if there are none."""
-    values = [value for value in found if value is not None]
+    values = [value for value in measured if value is not None]
     return str(mean_and_deviation(values if spread else [statistics.fmean(values)] if values else [], digits))
 
 
@@ -127,6 +127,6 @@ def _length_score(run: Run, bucket: tuple[int, int | None]) -> float | None:
     return next((part["value"] for part in parts if tuple(part["words"]) == bucket), None)
 
 
-def _values(found: Iterable[Any]) -> str:
+def _values(values: Iterable[Any]) -> str:
     """The distinct values, in order of appearance."""
-    return ", ".join(dict.fromkeys(str(value) for value in found))
+    return ", ".join(dict.fromkeys(str(value) for value in values))
