@@ -303,6 +303,8 @@ def test_help_shows_every_choice_with_a_line_and_every_key(
     assert text.startswith("What it does.")
     assert "hydra" not in text.replace("hydra:runtime", "")
     if name == "train":
+        compose(name, "model=luong", "--help")  # encoders and decoders are listed for the models that have them
+        text += capsys.readouterr().out
         for file in CONFIGS.glob("*/*.yaml"):
             line = next(
                 line
