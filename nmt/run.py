@@ -5,9 +5,10 @@ from typing import Any
 
 from nmt.decoding.translator import Translation, Translator
 from nmt.errors import Mistake
+from nmt.insight.ablation import ABLATIONS, Ablations, ablate, readable_pairs
 from nmt.insight.attribution_maps import attribution_maps, chosen_method
 from nmt.insight.forced_maps import IdPair, first_ranked, forced_maps
-from nmt.insight.interventions import Comparison, Intervention, intervene
+from nmt.insight.interventions import Intervention, InterventionEffect, intervene
 from nmt.maps.attention_map import AttentionMap, SentenceMaps
 from nmt.runs.load import LoadedRun
 from nmt.runs.search import Engine, build_translator, named_search, search_config
@@ -124,7 +125,7 @@ class Run:
         target: str | None = None,
         prefix: str = "",
         **settings: Any,
-    ) -> Comparison:
+    ) -> InterventionEffect:
         """The translation of a line, its log-probabilities and maps, with and without changes to the attention.
 
         `target` replaces the translation without the changes; both translations begin with `prefix`. `settings`
@@ -136,13 +137,44 @@ class Run:
         given = None if target is None else run.tokenizers.target.encode(normalize(target))
         return intervene(run, source, interventions, given, begin, settings)
 
+    def ablate(
+        self,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        *,
+        site: str = "all",
+        ways: Sequence[str] = tuple(ABLATIONS),
+        bleu: bool = False,
+        documents: Sequence[Hashable] | None = None,
+    ) -> Ablations:
+        """How well the run does on pairs of lines without each attention head, in log-probability and, if asked, BLEU.
+
+        `ways` are among off, uniform, shuffled and frozen (see nmt.insight.ablation.ABLATIONS). Pairs with an empty
+        side or too long for the model are left out. Raises Mistake for an argument that cannot be used, if no pair is
+        left, and for an ensemble.
+        """
+        run = self._single()
+        sources, targets = _pairs(sources, targets)
+        if documents is not None:
+            run.require_context("documents")
+        kept = readable_pairs(run, sources, targets)
+        return ablate(
+            run,
+            [normalize(sources[index]) for index in kept],
+            [[targets[index] for index in kept]],
+            site=site,
+            ways=ways,
+            bleu=bleu,
+            documents=None if documents is None else [documents[index] for index in kept],
+        )
+
     def _id_pairs(self, run: LoadedRun, sources: Sequence[str], targets: Sequence[str] | None) -> list[IdPair]:
         """The pairs of lines as ids; without targets, each line is paired with its best translation."""
         sources, given = _pairs(sources, sources if targets is None else targets)
         source_ids = run.tokenizers.source.encode_all([normalize(line) for line in sources])
         if targets is None:
-            found = self._translator(None, {}).search_ids(source_ids)
-            target_ids = [hypotheses[0].ids if hypotheses else [] for hypotheses in found]
+            translations = self._translator(None, {}).search_ids(source_ids)
+            target_ids = [hypotheses[0].ids if hypotheses else [] for hypotheses in translations]
         else:
             target_ids = run.tokenizers.target.encode_all([normalize(line) for line in given])
         return first_ranked(source_ids, target_ids)

@@ -35,7 +35,7 @@ class Estimate:
     spec: str
 
     def __str__(self) -> str:
-        return "{} [{}, {}]".format(*(format(each, self.spec) for each in (self.value, self.low, self.high)))
+        return "{} [{}, {}]".format(*(format(number, self.spec) for number in (self.value, self.low, self.high)))
 
     def parts(self) -> dict[str, int | float | None]:
         return {"": self.value, "low": self.low, "high": self.high}

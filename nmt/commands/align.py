@@ -38,20 +38,20 @@ def align(job: Job[AlignSettings]) -> None:
         )
     make_maps = map_maker(run, settings.method)
     maps, valid = cross_maps(run, test_set.gold, test_set.valid_gold, settings.batch_tokens, make_maps)
-    found = chosen_links(maps, valid)
-    by_valid = found.valid_table or found.table
-    diagonal = _cells(found.diagonal)
+    links = chosen_links(maps, valid)
+    by_valid = links.valid_table or links.table
+    diagonal = _cells(links.diagonal)
     rows: list[list[Cell]] = []
-    for choice in sorted(found.table, key=lambda choice: by_valid[choice].aer):
-        layer, head = ("mean" if part is None else str(part) for part in (choice.layer, choice.head))
-        valid_aer = f"{found.valid_table[choice].aer:.3f}" if found.valid_table else ""
-        rows.append([choice.row, layer, head, valid_aer, *_cells(found.table[choice])])
+    for selector in sorted(links.table, key=lambda selector: by_valid[selector].aer):
+        layer, head = ("mean" if part is None else str(part) for part in (selector.layer, selector.head))
+        valid_aer = f"{links.valid_table[selector].aer:.3f}" if links.valid_table else ""
+        rows.append([selector.row, layer, head, valid_aer, *_cells(links.table[selector])])
     maps_table = Table(["row", "layer", "head", "AER valid", *_RATES], [*rows, ["diagonal", "", "", "", *diagonal]])
-    ways = rates_by_way(maps, found.choice, settings.threshold)
+    ways = rates_by_way(maps, links.choice, settings.threshold)
     rows = [[way, *(_cells(rates) if rates else [""] * len(_RATES))] for way, rates in ways.items()]
     links_table = Table(["links", *_RATES], [*rows, ["diagonal", *diagonal]])
     print(maps_table.markdown())
-    print(f"Chosen map: AER {found.rates.aer:.3f} {found.note}")
+    print(f"Chosen map: AER {links.rates.aer:.3f} {links.note}")
     print(links_table.markdown())
     out = folder_to_write("out", test_set.out)
     for name, table in {"alignment": maps_table, "alignment_links": links_table}.items():

@@ -5,13 +5,12 @@ from pathlib import Path
 
 from nmt.commands.attribute_settings import AttributeSettings
 from nmt.config.job import Job
-from nmt.config.shared_settings import DrawingSettings, LookSettings
 from nmt.errors import Mistake
 from nmt.insight.attribution_maps import P_CXMI, attribution_maps, chosen_method, p_cxmi_maps
-from nmt.insight.forced_maps import MakeMaps
-from nmt.insight.map_export import export_maps, map_files
+from nmt.insight.map_export import checked_paths, export_maps
 from nmt.insight.provenance import described_attribution
 from nmt.maps.drawing import Drawing
+from nmt.maps.map_files import MANIFEST
 from nmt.pages.viewer import draw_formats
 from nmt.runs.load import load_run
 
@@ -23,26 +22,42 @@ def attribute(job: Job[AttributeSettings]) -> None:
     maps and, before the search starts, for settings that do not fit the run, the method or the files.
     """
     settings = job.settings
-    files = map_files(settings, job.given)
+    paths = checked_paths(settings.input, settings.target, settings.out, overwrite=settings.overwrite, given=job.given)
     run = load_run(Path(settings.run_dir), settings.device)
+    formats: list[str] = list(settings.formats)
     if settings.method == P_CXMI:
-        make_maps: MakeMaps = p_cxmi_maps
-    else:
-        method = chosen_method(run, settings.method, settings.contrast, settings.steps)
-        make_maps = partial(attribution_maps, method=method)
-    sites = described_attribution(settings.method, settings.contrast)
-    look = {name: getattr(settings, name) for name in LookSettings.model_fields}
-    if settings.method == P_CXMI:
-        if "formats" in job.given and "alignments" in settings.formats:
+        make_maps = partial(p_cxmi_maps, run)
+        if "formats" in job.given and "alignments" in formats:
             raise Mistake(
                 "method=p_cxmi has no alignments, because it does not score source pieces; leave alignments out of "
                 "formats."
             )
-        look["formats"] = [kind for kind in settings.formats if kind != "alignments"]
-    # An attribution has a single map, and each row stands for the piece that its step predicts.
-    whole = DrawingSettings(**look, site=next(iter(sites)), layer=None, head=None, grid=False, row="predicts")
-    drawing = Drawing(whole, sites)
-    made_by = {"method": settings.method, "contrast": settings.contrast, "steps": settings.steps}
-    folder = export_maps(run, files, settings, drawing, make_maps, made_by)
-    for line in draw_formats(folder, drawing, files.out):
+        formats = [kind for kind in formats if kind != "alignments"]
+    else:
+        method = chosen_method(run, settings.method, settings.contrast, settings.steps)
+        make_maps = partial(attribution_maps, run, method=method)
+    # An attribution has a single site and map, and each row stands for the piece that its step predicts.
+    drawing = Drawing(
+        sites=described_attribution(settings.method, settings.contrast),
+        formats=formats,
+        threshold=settings.threshold,
+        sort_by=settings.sort_by,
+        words=settings.words,
+        width=settings.width,
+        max_weight=settings.max_weight,
+    )
+    folder = export_maps(
+        run,
+        paths,
+        make_maps,
+        drawing.sites,
+        search=settings.search,
+        documents=settings.documents,
+        max_tokens=settings.max_tokens,
+        batch_tokens=settings.batch_tokens,
+        drawn=bool(formats),
+        made_by={"method": settings.method, "contrast": settings.contrast, "steps": settings.steps},
+    )
+    print(paths.out / MANIFEST)
+    for line in draw_formats(folder, drawing, paths.out):
         print(line)

@@ -61,8 +61,8 @@ def _write(source: LoadedRun, model: Seq2Seq, files: list[Path], out: RunDirecto
     }
     out.write_metrics(metrics)
     with_plain_weights(model)
-    place = choose_device(job.settings.device)
-    run = LoadedRun(out, source.settings, source.tokenizers, model.eval().to(place), place)
+    device = choose_device(job.settings.device)
+    run = LoadedRun(out, source.settings, source.tokenizers, model.eval().to(device), device)
     scores = score_test_split(run)
     out.write_metrics({**metrics, "scores": {"test": [score.record() for score in scores]} if scores else {}})
     print_run(out.path, scores)
@@ -72,18 +72,18 @@ def checkpoint_files(source: LoadedRun, kind: Literal["best", "recent"], number:
     """The `number` best or most recent checkpoints, or all. Raises Mistake if there are fewer, or fewer than two."""
     run, higher = source.directory, source.settings.validation.better == "max"
     files = run.checkpoints.glob(f"{kind}-*.ckpt")
-    found = sorted(files, key=(lambda file: _goodness(file, higher)) if kind == "best" else _step)
+    ranked = sorted(files, key=(lambda file: _goodness(file, higher)) if kind == "best" else _step)
     setting, other = ("checkpoints.keep", "recent") if kind == "best" else ("checkpoints.recent", "best")
-    if not found:
+    if not ranked:
         raise Mistake(
             f"{run.checkpoints} has no {kind} checkpoints: train with {setting}=5, or use checkpoints={other}."
         )
-    if len(found) < (number or 2):
+    if len(ranked) < (number or 2):
         raise Mistake(
-            f"{run.checkpoints} has {len(found)} {kind} checkpoints, but averaging needs {number or 2}: train "
+            f"{run.checkpoints} has {len(ranked)} {kind} checkpoints, but averaging needs {number or 2}: train "
             f"longer, with a smaller validation.every, or with a larger {setting}."
         )
-    return found[-number:] if number else found
+    return ranked[-number:] if number else ranked
 
 
 def _step(file: Path) -> int:
@@ -92,7 +92,7 @@ def _step(file: Path) -> int:
 
 def _goodness(file: Path, higher: bool) -> tuple[float, int]:
     """The checkpoint's validation score, negated if lower is better; ties go to the later checkpoint."""
-    found = load_checkpoint(file)
-    [state] = (state for name, state in found["callbacks"].items() if name.startswith(BestCheckpoints.__name__))
+    checkpoint = load_checkpoint(file)
+    [state] = (state for name, state in checkpoint["callbacks"].items() if name.startswith(BestCheckpoints.__name__))
     score = float(state["current_score"])
-    return score if higher else -score, int(found["global_step"])
+    return score if higher else -score, int(checkpoint["global_step"])

@@ -34,7 +34,7 @@ def _run_systems(runs: list[RunDirectory], device: str, split: str) -> tuple[lis
     systems: list[System] = []
     references = None
     for number, run in enumerate(runs):
-        own = {key: values[number] for key, values in columns.items()}
-        system, references = run_system(run.path, device, split, own, references)
+        settings = {key: values[number] for key, values in columns.items()}
+        system, references = run_system(run.path, device, split, settings, references)
         systems.append(system)
     return systems, references or []

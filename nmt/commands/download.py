@@ -38,7 +38,7 @@ class _File(NamedTuple):
 def download(job: Job[DownloadSettings]) -> None:
     """Downloads the files and prints their paths; the license and citation of each known corpus are logged.
 
-    Raises Mistake for an unknown corpus or a URL that is not https, or if a file is missing from the
+    Raises Mistake for an unknown corpus or a URL that is not https, if a file is missing from the
     folder `from`, and CheckFailed if a download fails.
     """
     settings = job.settings
@@ -121,22 +121,22 @@ def _fetched(file: _File, limits: Limits) -> list[Path]:
 def _copied(file: _File, folder: Path) -> Path:
     """Copies a file, unless it exists, from a folder that has it under its local name or its path at the source.
 
-    Raises Mistake if the folder has neither, and if a file differs from the published one.
+    Raises Mistake if the folder has neither, or if a file differs from the published one.
     """
-    places = [folder / file.path.name, folder / file.published]
-    found = next((place for place in places if place.is_file()), None)
-    if found is None:
-        names = " and no ".join(dict.fromkeys([places[0].name, file.published]))
+    candidates = [folder / file.path.name, folder / file.published]
+    copy = next((path for path in candidates if path.is_file()), None)
+    if copy is None:
+        names = " and no ".join(dict.fromkeys([file.path.name, file.published]))
         raise Mistake(f"{folder} has no {names}; name the folder that contains the files of this corpus.")
-    for place in (found, file.path):
-        if file.digest and place.exists() and (objection := file.digest.objection(place)):
-            raise Mistake(f"{objection} {'Choose another folder.' if place == found else 'Delete it first.'}")
+    for path in (copy, file.path):
+        if file.digest and path.exists() and (objection := file.digest.objection(path)):
+            raise Mistake(f"{objection} {'Choose another folder.' if path == copy else 'Delete it first.'}")
     if not file.path.exists():
         file.path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(file.path) as part:
-            shutil.copyfile(found, part)
+            shutil.copyfile(copy, part)
             if file.digest and (objection := file.digest.objection(part)):
-                raise Mistake(f"{objection} {found} changed while it was copied; run the command again.")
+                raise Mistake(f"{objection} {copy} changed while it was copied; run the command again.")
     return file.path
 
 

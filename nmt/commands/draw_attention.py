@@ -20,7 +20,7 @@ def draw_attention(job: Job[DrawAttentionSettings]) -> None:
     settings = job.settings
     folders = [MapFolder(path) for name in settings.maps for path in map_folders(Path(name))]
     if len(folders) == 1:
-        drawing = Drawing(settings, folders[0].manifest["sites"])
+        drawing = Drawing(sites=folders[0].manifest["sites"], **settings.drawing)
         if settings.out is None:
             check_writable("maps", folders[0].path)
             out = folders[0].path

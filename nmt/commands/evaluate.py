@@ -6,7 +6,7 @@ from nmt.errors import CheckFailed, Mistake
 from nmt.evaluation.buckets import Bucket
 from nmt.evaluation.comet import Comet
 from nmt.exports.engines import load_with_engine
-from nmt.scoring.run_scores import evaluate_runs
+from nmt.scoring.run_scores import score_runs
 from nmt.scoring.test_sets import chosen_test_set
 
 
@@ -35,7 +35,7 @@ def evaluate(job: Job[EvaluateSettings]) -> None:
     )
     # Last, because it may download a large model.
     comet = Comet(settings.comet, gpu=runs[0].device.type == "cuda") if settings.comet else None
-    found = evaluate_runs(
+    result = score_runs(
         runs,
         test_set,
         settings.search,
@@ -46,20 +46,23 @@ def evaluate(job: Job[EvaluateSettings]) -> None:
         engine=engine,
         workers=settings.workers,
     )
-    for score in found.scores:
+    for score in result.scores:
         print(score)
-    for bucket in found.lengths:
+    for bucket in result.lengths:
         print(_bucket_line(bucket, "sources of {} words"))
-    for bucket in found.rarities:
+    for bucket in result.rarities:
         print(_bucket_line(bucket, "sources whose rarest word occurs {} times in training"))
-    per = found.perplexity
-    print(f"Perplexity per piece {per.piece:.3f}, per word {per.word:.3f}, per character {per.character:.4f}")
-    if found.links:
-        rates = found.links.rates
+    perplexity = result.perplexity
+    print(
+        f"Perplexity per piece {perplexity.piece:.3f}, per word {perplexity.word:.3f}, "
+        f"per character {perplexity.character:.4f}"
+    )
+    if result.links:
+        rates = result.links.rates
         print(f"AER {rates.aer:.3f}, precision {rates.precision:.3f}, recall {rates.recall:.3f}")
-        print(f"  {found.links.note}")
+        print(f"  {result.links.note}")
     if settings.expect is not None:
-        check_band(found.scores[0].value, settings.expect, settings.band)
+        check_band(result.scores[0].value, settings.expect, settings.band)
 
 
 def check_band(value: float, expected: float, band: float) -> None:

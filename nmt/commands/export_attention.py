@@ -1,18 +1,23 @@
 """nmt.export_attention: the attention maps of every sentence of a file, as data, pictures, tables and a page."""
 
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from nmt.commands.export_attention_settings import ExportAttentionSettings
 from nmt.config.job import Job
 from nmt.errors import Mistake
+from nmt.insight.encoder_maps import encoder_maps
 from nmt.insight.forced_maps import forced_maps
-from nmt.insight.map_export import export_encoder_maps, export_maps, map_files
+from nmt.insight.map_export import checked_paths, export_maps
 from nmt.insight.provenance import described_sites
+from nmt.maps.attention_map import SentenceMaps
 from nmt.maps.drawing import Drawing
+from nmt.maps.map_files import MANIFEST
 from nmt.pages.viewer import draw_formats
 from nmt.runs.directory import RunDirectory
-from nmt.runs.encoder import load_encoder
-from nmt.runs.load import load_run
+from nmt.runs.encoder import LoadedEncoder, load_encoder
+from nmt.runs.load import LoadedRun, load_run
 
 
 def export_attention(job: Job[ExportAttentionSettings]) -> None:
@@ -23,22 +28,32 @@ def export_attention(job: Job[ExportAttentionSettings]) -> None:
     search starts, for settings that do not fit the run or the files.
     """
     settings = job.settings
-    files = map_files(settings, job.given)
-    if RunDirectory(Path(settings.run_dir)).pretrained:
-        encoder = load_encoder(Path(settings.run_dir), settings.device)
-        site = settings.site if "site" in job.given else "encoder_self"
-        formats = settings.formats
+    paths = checked_paths(settings.input, settings.target, settings.out, overwrite=settings.overwrite, given=job.given)
+    run_dir, options = Path(settings.run_dir), settings.drawing
+    if RunDirectory(run_dir).pretrained:
+        run: LoadedRun | LoadedEncoder = load_encoder(run_dir, settings.device)
+        make_maps: Callable[..., Iterator[SentenceMaps]] = encoder_maps
+        if "site" not in job.given:
+            options["site"] = "encoder_self"
+        # Alignments are links between a source and a target.
         if "formats" not in job.given:
-            # Alignments are links between a source and a target.
-            formats = [name for name in formats if name != "alignments"]
-        elif "alignments" in formats:
-            raise Mistake(f"formats includes alignments, but {settings.run_dir} has no targets: leave alignments out.")
-        settings = settings.model_copy(update={"site": site, "formats": formats})
-        drawing = Drawing(settings, described_sites(encoder.model))
-        folder = export_encoder_maps(encoder, files, settings, drawing)
+            options["formats"] = [name for name in settings.formats if name != "alignments"]
+        elif "alignments" in settings.formats:
+            raise Mistake(f"formats includes alignments, but {run_dir} has no targets: leave alignments out.")
     else:
-        run = load_run(Path(settings.run_dir), settings.device)
-        drawing = Drawing(settings, described_sites(run.model))
-        folder = export_maps(run, files, settings, drawing, forced_maps)
-    for line in draw_formats(folder, drawing, files.out):
+        run, make_maps = load_run(run_dir, settings.device), forced_maps
+    drawing = Drawing(sites=described_sites(run.model), **options)
+    folder = export_maps(
+        run,
+        paths,
+        partial(make_maps, run),
+        drawing.sites,
+        search=settings.search,
+        documents=settings.documents,
+        max_tokens=settings.max_tokens,
+        batch_tokens=settings.batch_tokens,
+        drawn=bool(drawing.formats),
+    )
+    print(paths.out / MANIFEST)
+    for line in draw_formats(folder, drawing, paths.out):
         print(line)

@@ -84,24 +84,24 @@ def _report(job: Job[PrepareSettings]) -> None:
     cache = cache_folder(settings.cache_dir)
     held_out = {prefix: {line for side in read_pairs(prefix, direction) for line in side if line} for prefix in tests}
 
-    found, seen, all_held_out = dict[str, Inspection](), Seen(set(), set()), set[str]().union(*held_out.values())
+    inspections, seen, all_held_out = dict[str, Inspection](), Seen(set(), set()), set[str]().union(*held_out.values())
     for prefix in train:
         name = f"{prefix} (training)" if prefix in held_out else prefix
-        found[name] = _inspect(prefix, direction, all_held_out, seen)
+        inspections[name] = _inspect(prefix, direction, all_held_out, seen)
     for prefix in held_out:
         others = [lines for other, lines in held_out.items() if other != prefix]
-        found[prefix] = _inspect(prefix, direction, set[str]().union(*others), None)
+        inspections[prefix] = _inspect(prefix, direction, set[str]().union(*others), None)
 
-    kinds = dict.fromkeys([*checks(direction), *(kind for each in found.values() for kind in each.counts)])
-    rows = [["pairs", *(f"{each.pairs:,}" for each in found.values())]]
+    kinds = dict.fromkeys([*checks(direction), *(kind for corpus in inspections.values() for kind in corpus.counts)])
+    rows = [["pairs", *(f"{inspection.pairs:,}" for inspection in inspections.values())]]
     for side, language in enumerate((direction.source, direction.target)):
-        rows.append([f"words, {language}", *(f"{each.words[side]:,}" for each in found.values())])
-    rows += [[kind, *(f"{each.counts[kind]:,}" for each in found.values())] for kind in kinds]
-    names = [Path(prefix).name.removeprefix("sample:") for prefix in found]
-    print(Table(["", *(names if len(set(names)) == len(names) else found)], rows).markdown())
+        rows.append([f"words, {language}", *(f"{inspection.words[side]:,}" for inspection in inspections.values())])
+    rows += [[kind, *(f"{inspection.counts[kind]:,}" for inspection in inspections.values())] for kind in kinds]
+    names = [Path(prefix).name.removeprefix("sample:") for prefix in inspections]
+    print(Table(["", *(names if len(set(names)) == len(names) else inspections)], rows).markdown())
     print(_LEGEND)
-    for prefix, each in found.items():
-        for kind, lines in each.lines.items():
+    for prefix, inspection in inspections.items():
+        for kind, lines in inspection.lines.items():
             if kind not in _WITHOUT_EXAMPLES:
                 print(f"{prefix}, {'lines' if len(lines) > 1 else 'line'} {', '.join(map(str, lines))}: {kind}")
 
@@ -121,11 +121,11 @@ def _inspect(prefix: str, direction: Direction, held_out: set[str], seen: Seen |
     """Counts the defects of a corpus, including lines that end in CR LF."""
     logger.info("Reading %s", prefix)
     files = corpus_files(prefix, direction)
-    found = inspect(iter_parallel(*files), checks(direction), held_out, seen)
+    inspection = inspect(iter_parallel(*files), checks(direction), held_out, seen)
     ends = 0
     for path in files:
         with path.open("rb") as file:
             ends += sum(line.endswith(b"\r\n") for line in file)
     if ends:
-        found.counts[_CRLF] = ends
-    return found
+        inspection.counts[_CRLF] = ends
+    return inspection

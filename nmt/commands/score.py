@@ -18,14 +18,14 @@ def score(job: Job[ScoreSettings]) -> None:
     pairs = read_parallel(existing_file("source", settings.source), existing_file("target", settings.target))
     runs = load_runs(settings.run_dir, settings.device)
     documents = documents_to_read(runs[0], settings.documents, len(pairs.source))
-    found = log_probs(runs, pairs.source, pairs.target, settings.batch_tokens, documents)
-    for value in found:
+    values = log_probs(runs, pairs.source, pairs.target, settings.batch_tokens, documents)
+    for value in values:
         print(f"{value:.4f}")
-    of = perplexity(found, runs[0], pairs.target)
+    perplexities = perplexity(values, runs[0], pairs.target)
     logger.info(
         "Perplexity per piece %.3f, per word %.3f, per character %.4f (%d lines)",
-        of.piece,
-        of.word,
-        of.character,
-        of.lines,
+        perplexities.piece,
+        perplexities.word,
+        perplexities.character,
+        perplexities.lines,
     )

@@ -48,10 +48,10 @@ def translate(job: Job[TranslateSettings]) -> None:
         pairs = _with_prefixes(lines, prefix_file)
     # Someone at a terminal waits for each line to be translated before typing the next.
     read_ahead = 1 if sys.stdin.isatty() else settings.read_ahead
-    written = FORMATS[settings.format]
+    rows_of = FORMATS[settings.format]
     sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
-    for number, found in enumerate(translator.stream(pairs, read_ahead, settings.document), start=1):
-        for row in written(number, found):
+    for number, translations in enumerate(translator.stream(pairs, read_ahead, settings.document), start=1):
+        for row in rows_of(number, translations):
             print(row, flush=True)
 
 
@@ -94,19 +94,20 @@ def _with_prefixes(lines: Iterator[str], file: Path) -> Iterator[tuple[str, str]
             )
 
 
-def _text(number: int, found: Sequence[Translation]) -> list[str]:
-    return [found[0].text if found else ""]
+def _text(number: int, translations: Sequence[Translation]) -> list[str]:
+    return [translations[0].text if translations else ""]
 
 
-def _tsv(number: int, found: Sequence[Translation]) -> list[str]:
+def _tsv(number: int, translations: Sequence[Translation]) -> list[str]:
     return [
-        f"{number}\t{rank}\t{each.score:.4f}\t{each.log_prob:.4f}\t{each.text}"
-        for rank, each in enumerate(found, start=1)
+        f"{number}\t{rank}\t{translation.score:.4f}\t{translation.log_prob:.4f}\t{translation.text}"
+        for rank, translation in enumerate(translations, start=1)
     ]
 
 
-def _jsonl(number: int, found: Sequence[Translation]) -> list[str]:
-    return [json.dumps({"line": number, "translations": [each._asdict() for each in found]}, ensure_ascii=False)]
+def _jsonl(number: int, translations: Sequence[Translation]) -> list[str]:
+    record = {"line": number, "translations": [translation._asdict() for translation in translations]}
+    return [json.dumps(record, ensure_ascii=False)]
 
 
 FORMATS: dict[str, Callable[[int, Sequence[Translation]], list[str]]] = {"text": _text, "tsv": _tsv, "jsonl": _jsonl}

@@ -1,6 +1,6 @@
 """Settings that several commands share: where sentences come from, how to search, which maps to make and draw."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 from pydantic import model_validator as check
@@ -101,6 +101,11 @@ class DrawingSettings(LookSettings):
         if self.grid and (self.layer, self.head) != (None, None):
             raise Mistake("grid=true draws every layer and head; leave out layer and head.")
         return self
+
+    @property
+    def drawing(self) -> dict[str, Any]:
+        """The arguments of nmt.maps.drawing.Drawing, except for the sites."""
+        return {key: getattr(self, key) for key in DrawingSettings.model_fields}
 
 
 class MapFileSettings(Keys):

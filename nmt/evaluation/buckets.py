@@ -67,7 +67,7 @@ def _by_number(
     for least, most in zip((0, *(end + 1 for end in ends)), (*ends, None), strict=True):
         chosen = [i for i, number in enumerate(numbers) if least <= number and (most is None or number <= most)]
         if chosen:
-            own = [[lines[i] for i in chosen] for lines in references]
-            [score] = corpus_scores([hypotheses[i] for i in chosen], own, metric)
+            of_bucket = [[lines[i] for i in chosen] for lines in references]
+            [score] = corpus_scores([hypotheses[i] for i in chosen], of_bucket, metric)
             buckets.append(Bucket(least, most, len(chosen), score))
     return buckets

@@ -52,8 +52,8 @@ class Comet:
             {"src": source, "mt": hypothesis, "ref": reference}
             for source, hypothesis, reference in zip(sources, hypotheses, references, strict=True)
         ]
-        found = self.model.predict(samples, gpus=int(self.gpu), progress_bar=False)
-        scores = 100 * np.asarray(found["scores"], dtype=float)
+        prediction = self.model.predict(samples, gpus=int(self.gpu), progress_bar=False)
+        scores = 100 * np.asarray(prediction["scores"], dtype=float)
         draws = np.random.default_rng(_SEED).integers(len(scores), size=(RESAMPLES, len(scores)))
         low, high = np.percentile(scores[draws].mean(axis=1), [2.5, 97.5])
         signature = f"model:{self.name}|bs:{RESAMPLES}|seed:{_SEED}|version:{version('unbabel-comet')}"

@@ -20,42 +20,42 @@ def looks_tokenized(references: Sequence[str]) -> bool:
 
 def reference_warnings(references: Sequence[str]) -> list[str]:
     """Reasons why scores against these references may be misleading, one sentence each."""
-    found = []
+    warnings = []
     if looks_tokenized(references):
-        found.append(
+        warnings.append(
             "The references look tokenized: this BLEU is comparable only with BLEU computed on the same tokens."
         )
     entities = sum(bool(_ENTITY.search(line)) for line in references)
     if entities:
-        found.append(f"{_lines(entities, references)} of the references contain HTML entities such as &quot;.")
-    return found
+        warnings.append(f"{_lines(entities, references)} of the references contain HTML entities such as &quot;.")
+    return warnings
 
 
 def hypothesis_warnings(
     hypotheses: Sequence[str], sources: Sequence[str] | None, references: Sequence[str]
 ) -> list[str]:
     """Signs of bad translations, one sentence each. Copied sources are detected only if `sources` is given."""
-    found = []
+    warnings = []
     originals, kind = (references, "references") if sources is None else (sources, "sources")
     unknown = sum(any(sign in line for sign in _UNKNOWN) for line in hypotheses)
     if unknown:
-        found.append(f"{_lines(unknown, hypotheses)} of the translations contain an unknown piece.")
+        warnings.append(f"{_lines(unknown, hypotheses)} of the translations contain an unknown piece.")
     empty = sum(not line.strip() and bool(source.strip()) for line, source in zip(hypotheses, originals, strict=True))
     if empty:
-        found.append(f"{_lines(empty, hypotheses)} of the translations are empty though their {kind} are not.")
+        warnings.append(f"{_lines(empty, hypotheses)} of the translations are empty though their {kind} are not.")
     triples = zip(hypotheses, originals, references, strict=True)
     copies = sum(line == source != reference and " " in source for line, source, reference in triples)
     if copies > _SHARE * len(hypotheses):
-        found.append(f"{_lines(copies, hypotheses)} of the translations are copies of their sources.")
+        warnings.append(f"{_lines(copies, hypotheses)} of the translations are copies of their sources.")
     repeated = Counter(line for line in hypotheses if line.strip()).most_common(1)
     line, times = repeated[0] if repeated else ("", 0)
     usual = Counter(references).most_common(1)[0][1]
     if times > max(usual, _SHARE * len(hypotheses), 1):
-        found.append(f"{_lines(times, hypotheses)} of the translations are the same: '{line}'.")
+        warnings.append(f"{_lines(times, hypotheses)} of the translations are the same: '{line}'.")
     ratio = sum(map(len, hypotheses)) / max(1, sum(map(len, references)))
     if not 0.8 <= ratio <= 1.25:
-        found.append(f"The translations are {ratio:.2f} times as long as the references, in characters.")
-    return found
+        warnings.append(f"The translations are {ratio:.2f} times as long as the references, in characters.")
+    return warnings
 
 
 def _lines(number: int, all_of_them: Sequence[str]) -> str:

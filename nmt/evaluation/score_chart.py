@@ -33,20 +33,20 @@ def score_bars(names: Sequence[str], scores: Sequence[tuple[float, float, float]
     figure = Figure(figsize=(7, 0.9 + 0.36 * len(names)), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
-    places = np.arange(len(names))
+    positions = np.arange(len(names))
     spread = np.stack([values - lows, highs - values]).clip(min=0)
     axes.barh(
-        places,
+        positions,
         values,
         height=0.62,
         color=colormaps["magma"](0.62),
         xerr=spread,
         error_kw={"ecolor": _INK, "capsize": 2},
     )
-    for place, (value, _, high) in enumerate(scores):
-        axes.text(high, place, f"  {value:.2f}", va="center", fontsize=9, color=_INK)
+    for position, (value, _, high) in enumerate(scores):
+        axes.text(high, position, f"  {value:.2f}", va="center", fontsize=9, color=_INK)
     # This font comes with matplotlib and covers all Vietnamese letters.
-    axes.set_yticks(places, shortened(names), fontsize=9, fontfamily="DejaVu Sans", color=_INK, parse_math=False)
+    axes.set_yticks(positions, shortened(names), fontsize=9, fontfamily="DejaVu Sans", color=_INK, parse_math=False)
     axes.invert_yaxis()
     axes.set_xlim(0, max(1.0, float(highs.max())) * 1.12)
     axes.set_xlabel("BLEU, with 95 % interval", fontsize=9, color=_INK)

@@ -71,18 +71,18 @@ def headline_metrics(tokenized: bool) -> dict[str, Metric]:
 
 def all_metrics(tokenized: bool) -> dict[str, Metric]:
     """The headline metrics and others common in papers; spBLEU is included only if its tokenizer model is available."""
-    found: dict[str, Metric] = headline_metrics(tokenized)
-    found |= {
+    metrics: dict[str, Metric] = headline_metrics(tokenized)
+    metrics |= {
         "BLEU 13a": Bleu(tokenize="13a", force=True),
         "BLEU none": Bleu(tokenize="none", force=True),
         "BLEU uncased": Bleu(tokenize="none" if tokenized else "13a", lowercase=True, force=True),
         "chrF2++": Chrf(word_order=2),
         "TER": Ter(),
     }
-    del found["BLEU none" if tokenized else "BLEU 13a"]  # the same as the headline
+    del metrics["BLEU none" if tokenized else "BLEU 13a"]  # the same as the headline
     if flores200_model().is_file():
-        found["spBLEU"] = Bleu(tokenize="flores200", force=True)
-    return found
+        metrics["spBLEU"] = Bleu(tokenize="flores200", force=True)
+    return metrics
 
 
 def flores200_model() -> Path:
@@ -107,7 +107,7 @@ def corpus_scores(
 def sentence_scores(hypotheses: Sequence[str], references: References) -> list[float]:
     """chrF of each line, because BLEU of a single sentence says little. Raises Mistake as `corpus_scores` does."""
     check_lines(hypotheses, references)
-    return [sentence_chrf(hypothesis, *own) for hypothesis, *own in zip(hypotheses, *references, strict=True)]
+    return [sentence_chrf(*line) for line in zip(hypotheses, *references, strict=True)]
 
 
 def sentence_chrf(hypothesis: str, *references: str) -> float:

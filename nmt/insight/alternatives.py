@@ -7,7 +7,7 @@ from nmt.insight.sentence_pair import forced_log_probs
 from nmt.runs.load import LoadedRun
 
 
-class Choice(NamedTuple):
+class Alternative(NamedTuple):
     """A piece that may come next."""
 
     piece: str
@@ -16,7 +16,7 @@ class Choice(NamedTuple):
     """In nats."""
 
 
-def alternatives(run: LoadedRun, source: list[int], target: list[int], number: int) -> list[list[Choice]]:
+def alternatives(run: LoadedRun, source: list[int], target: list[int], number: int) -> list[list[Alternative]]:
     """The `number` most likely pieces at each position of a target, EOS included, best first.
 
     Source and target are ids without BOS and EOS. Raises whatever `forced_log_probs` raises, and Mistake
@@ -28,6 +28,6 @@ def alternatives(run: LoadedRun, source: list[int], target: list[int], number: i
     best = log_probs.topk(min(number, log_probs.shape[1]))
     pieces = run.tokenizers.target.pieces
     return [
-        [Choice(*choice) for choice in zip(pieces(ids), ids, values, strict=True)]
+        [Alternative(*piece) for piece in zip(pieces(ids), ids, values, strict=True)]
         for ids, values in zip(best.indices.tolist(), best.values.tolist(), strict=True)
     ]

@@ -63,10 +63,10 @@ def gradient_x_input(
 ) -> Attributions:
     """a_tj = e_j . df_t / de_j for the embedding e_j of source piece j (Shrikumar et al. 2017, section 2)."""
     question = _Question(model, batch, contrast, before_pass)
-    found = [
+    slopes = [
         _slopes(question, some, torch.ones_like(some, dtype=torch.float32)) for some in question.sentences.split(rows)
     ]
-    return _without_padding(torch.cat(found), batch)
+    return _without_padding(torch.cat(slopes), batch)
 
 
 class _Interval(NamedTuple):
@@ -110,8 +110,8 @@ def integrated_gradients(
     while waiting:
         at_once = max(1, rows // steps)
         for first in range(0, len(waiting), at_once):
-            for one in _integrals(question, waiting[first : first + at_once], steps):
-                done[one.interval.sentence].append(one)
+            for part in _integrals(question, waiting[first : first + at_once], steps):
+                done[part.interval.sentence].append(part)
         waiting = []
         for sentence, parts in enumerate(done):
             errors = torch.stack([part.error for part in parts])
@@ -122,9 +122,9 @@ def integrated_gradients(
             done[sentence] = [part for part in parts if part.interval not in halved]
             for _, start, width in halved:
                 waiting += [_Interval(sentence, low, width / 2) for low in (start, start + width / 2)]
-    found = torch.stack([torch.stack([part.integral for part in parts]).sum(dim=0) for parts in done])
-    found = _without_padding(found, batch)
-    missed = (found.sum(dim=-1) - (whole - nothing)).abs().masked_fill(batch.target_output == PAD, 0)
+    integrals = torch.stack([torch.stack([part.integral for part in parts]).sum(dim=0) for parts in done])
+    attributions = _without_padding(integrals, batch)
+    missed = (attributions.sum(dim=-1) - (whole - nothing)).abs().masked_fill(batch.target_output == PAD, 0)
     if (missed > tolerated).any():
         logger.warning(
             "Integrated gradients should sum to differences of log-probabilities but miss them by up to %.2f nats, "
@@ -132,14 +132,14 @@ def integrated_gradients(
             "is not affected.",
             float(missed.max()),
         )
-    return found
+    return attributions
 
 
 def _integrals(question: _Question, intervals: Sequence[_Interval], steps: int) -> Iterator[_Integrated]:
     """Applies the Gauss-Legendre rule to each interval."""
     batch = question.batch
     device = batch.source.device
-    roots, weights = (torch.from_numpy(each).to(device) / 2 for each in np.polynomial.legendre.leggauss(steps))
+    roots, weights = (torch.from_numpy(array).to(device) / 2 for array in np.polynomial.legendre.leggauss(steps))
     sentences = torch.tensor([interval.sentence for interval in intervals], device=device)
     start, width = torch.tensor([interval[1:] for interval in intervals], dtype=roots.dtype, device=device).T
     nodes = start[:, None] + width[:, None] * (roots + 0.5)
@@ -158,11 +158,11 @@ def occlusion(
     size = batch.source.shape[1]
     question = _Question(model, batch, contrast, before_pass)
     intact = _f_at(question, question.sentences, _constant(question.sentences, 1.0))
-    found = torch.zeros(*intact.shape, size, dtype=intact.dtype, device=intact.device)
+    differences = torch.zeros(*intact.shape, size, dtype=intact.dtype, device=intact.device)
     for some in batch.source_mask.nonzero().split(rows):
         chosen, column = some.unbind(dim=1)
-        found[chosen, :, column] = intact[chosen] - _f_at(question, chosen, 1.0 - one_hot(column, size))
-    return _without_padding(found, batch)
+        differences[chosen, :, column] = intact[chosen] - _f_at(question, chosen, 1.0 - one_hot(column, size))
+    return _without_padding(differences, batch)
 
 
 @torch.no_grad()
@@ -181,18 +181,18 @@ def value_zeroing(model: Seq2Seq, batch: Batch, rows: int, before_pass: BeforePa
         with ExitStack() as stack:
             for attention in model.sites["cross"]:
                 stack.enter_context(with_parts(attention, edits=[Edit(Zeroed(zeroed.bool()))]))
-            found = model.decode(some.target_input, model.encode(some.source, some.source_mask))
-        return normalize(found.double(), dim=-1)
+            decoded = model.decode(some.target_input, model.encode(some.source, some.source_mask))
+        return normalize(decoded.double(), dim=-1)
 
     # The intact features are computed in the same way, with no key zeroed.
     intact = features(torch.arange(len(batch.source), device=batch.source.device), torch.zeros_like(batch.source))
-    found = torch.zeros(*intact.shape[:2], size, dtype=intact.dtype, device=intact.device)
+    distances = torch.zeros(*intact.shape[:2], size, dtype=intact.dtype, device=intact.device)
     for some in batch.source_mask.nonzero().split(rows):
         chosen, column = some.unbind(dim=1)
         # Half the squared distance between unit vectors is 1 - cos, computed without cancellation.
-        distance = (features(chosen, one_hot(column, size)) - intact[chosen]).square().sum(dim=-1) / 2
-        found[chosen, :, column] = distance
-    return _without_padding(found, batch)
+        half_squares = (features(chosen, one_hot(column, size)) - intact[chosen]).square().sum(dim=-1) / 2
+        distances[chosen, :, column] = half_squares
+    return _without_padding(distances, batch)
 
 
 def _slopes(
@@ -235,8 +235,8 @@ def _f(
     """f_t, computed from the features that `decode` returned."""
     logits = model.output(features)
     log_probs = logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(dim=-1)
-    found: Tensor = log_probs.gather(-1, target.unsqueeze(-1)).squeeze(-1)
-    return found if contrast is None else found - log_probs[..., contrast]
+    chosen: Tensor = log_probs.gather(-1, target.unsqueeze(-1)).squeeze(-1)
+    return chosen if contrast is None else chosen - log_probs[..., contrast]
 
 
 def _constant(sentences: Int[Tensor, " rows"], factor: float) -> Float[Tensor, "rows 1"]:
@@ -255,5 +255,5 @@ def _rows(batch: Batch, sentences: Int[Tensor, " rows"]) -> Batch:
     )
 
 
-def _without_padding(found: Attributions, batch: Batch) -> Attributions:
-    return torch.where((batch.target_output != PAD)[:, :, None] & batch.source_mask[:, None], found, 0)
+def _without_padding(attributions: Attributions, batch: Batch) -> Attributions:
+    return torch.where((batch.target_output != PAD)[:, :, None] & batch.source_mask[:, None], attributions, 0)

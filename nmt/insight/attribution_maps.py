@@ -92,16 +92,16 @@ def p_cxmi_maps(run: LoadedRun, pairs: Sequence[IdPair], batch_tokens: int) -> I
             continue
         without = [[*pair.earlier[:left_out], *pair.earlier[left_out + 1 :]] for left_out in range(number)]
         variants = [pair.earlier, *without, ()]
-        found: dict[int, Tensor] = {}
+        log_probs: dict[int, Tensor] = {}
         repeated = [pair.source] * len(variants), [pair.target] * len(variants)
         for indices, batch in readable_batches([run], *repeated, batch_tokens, variants):
-            found |= zip(indices, piece_log_probs([run], batch), strict=True)
-        if len(found) < len(variants):  # too long for the model
+            log_probs |= zip(indices, piece_log_probs([run], batch), strict=True)
+        if len(log_probs) < len(variants):  # too long for the model
             continue
         source, target = run.tokenizers
         earlier = [EarlierPair(source.pieces(ours), target.pieces(theirs)) for ours, theirs in pair.earlier]
         pieces = source.pieces(pair.source), target.pieces(pair.target)
-        signed = torch.stack([found[0] - found[other] for other in range(1, len(variants))], dim=-1)
+        signed = torch.stack([log_probs[0] - log_probs[other] for other in range(1, len(variants))], dim=-1)
         labels = site_labels(*pieces, earlier)["context"]
         values = signed.float().numpy()[: len(labels.inputs)][None, None]
         weights = np.abs(values) / max(np.abs(values).max(), np.finfo(np.float32).tiny)
@@ -117,9 +117,9 @@ def contrast_id(tokenizer: Tokenizer, contrast: str) -> int:
     ids = tokenizer.encode(normalize(contrast))
     if len(ids) == 1:
         return ids[0]
-    found = tokenizer.id_of(contrast)
-    if found is not None and found >= EOS:  # PAD, UNK and BOS are never predicted
-        return found
+    piece = tokenizer.id_of(contrast)
+    if piece is not None and piece >= EOS:  # PAD, UNK and BOS are never predicted
+        return piece
     pieces = f"{len(ids)} pieces, {' '.join(tokenizer.pieces(ids))}" if ids else "not a piece"
     raise Mistake(
         f"contrast is '{contrast}', which is {pieces}; it must be one piece of the target vocabulary, such as a row "
@@ -139,13 +139,13 @@ def attribution_maps(
     sides = [pair.source for pair in pairs], [pair.target for pair in pairs]
     for indices, batch in readable_batches([run], *sides, batch_tokens):
         longest = max(batch.source.shape[1], batch.target_input.shape[1])
-        found = method(run.model, batch.to(run.device), max(1, batch_tokens // longest)).float().cpu().numpy()
+        attributions = method(run.model, batch.to(run.device), max(1, batch_tokens // longest)).float().cpu().numpy()
         for row, index in enumerate(indices):
             source, target = (
                 tokenizer.pieces(side[index]) for tokenizer, side in zip(run.tokenizers, sides, strict=True)
             )
             labels = site_labels(source, target)["cross"]
-            signed = found[row, : len(labels.inputs), : len(labels.columns)][None, None]
+            signed = attributions[row, : len(labels.inputs), : len(labels.columns)][None, None]
             sums = np.abs(signed).sum(axis=-1, keepdims=True)
             weights = np.divide(np.abs(signed), sums, out=np.zeros_like(signed), where=sums > 0)
             item = AttentionMap("cross", weights, *labels, attribution=signed)

@@ -21,14 +21,14 @@ class Beam(NamedTuple):
     """The log-probability of its pieces, in nats."""
 
 
-Watch = Callable[[list[Beam]], None]
-"""watch(beams) receives the unfinished hypotheses after each step, best first; an exception ends the search."""
+OnStep = Callable[[list[Beam]], None]
+"""on_step(beams) receives the unfinished hypotheses after each step, best first; an exception ends the search."""
 
 
 def watched_search(
     run: LoadedRun,
     source: list[int],
-    watch: Watch,
+    on_step: OnStep,
     prefix: Sequence[int] = (),
     settings: Mapping[str, Any] | None = None,
 ) -> list[Hypothesis]:
@@ -47,7 +47,7 @@ def watched_search(
         histories = [[*histories[parent], token] for parent, token in pairs]
         beams = [Beam(ids, value) for ids, value in zip(histories, log_probs, strict=True) if value > -torch.inf]
         if beams:  # every hypothesis may have ended
-            watch(sorted(beams, key=lambda beam: -beam.log_prob))
+            on_step(sorted(beams, key=lambda beam: -beam.log_prob))
 
     translator = build_translator([run], settings, observe=observe)
     if not isinstance(translator.search, Observed):

@@ -77,7 +77,7 @@ class Decoded(NamedTuple):
         return math.fsum(self.log_probs)
 
 
-class Comparison(NamedTuple):
+class InterventionEffect(NamedTuple):
     """What an intervention changes."""
 
     source_pieces: list[str]
@@ -110,7 +110,7 @@ def intervene(
     prefix: Sequence[int] = (),
     search: dict[str, Any] | None = None,
     observe: Observe | None = None,
-) -> Comparison:
+) -> InterventionEffect:
     """Translates a sentence with and without interventions; `target` replaces the translation found without them.
 
     Source, target and prefix are ids without BOS and EOS. Both translations begin with `prefix`. `observe` receives
@@ -123,14 +123,14 @@ def intervene(
         target = best_translation(run, source, prefix, search, observe)
     else:
         check_length("target", target, run.model.max_target)
-    first = min((each.first_step for each in interventions), default=0)
+    first = min((intervention.first_step for intervention in interventions), default=0)
     kept = max(target[:first], prefix, key=len)
 
     intact = forced(run, source, target)
     with intervened(run.model, interventions):
         same = forced(run, source, target)
         changed = forced(run, source, best_translation(run, source, kept, search, observe))
-    return Comparison(run.tokenizers.source.pieces(source), intact, same, changed)
+    return InterventionEffect(run.tokenizers.source.pieces(source), intact, same, changed)
 
 
 def forced(run: LoadedRun, source: list[int], target: list[int]) -> Decoded:

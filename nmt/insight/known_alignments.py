@@ -14,14 +14,14 @@ from nmt.insight.interventions import forced
 from nmt.insight.sentence_pair import check_index
 from nmt.maps.links import (
     Alignment,
-    Choice,
     Link,
+    MapSelector,
     Rates,
     argmax_links,
-    chosen_map,
     diagonal_links,
     rates,
     read_alignments,
+    selected_word_map,
 )
 from nmt.runs.load import LoadedRun
 from nmt.text import normalize
@@ -70,7 +70,7 @@ def aligned_pairs(direction: Direction) -> tuple[AlignedPair, ...]:
     return tuple(pair for pair, _ in zip(short, range(_NUMBER), strict=False))
 
 
-def agreement(run: LoadedRun, pair: AlignedPair, choice: Choice, guess: Sequence[Link] = ()) -> Agreement:
+def agreement(run: LoadedRun, pair: AlignedPair, choice: MapSelector, guess: Sequence[Link] = ()) -> Agreement:
     """How well the map that `choice` selects, and a guess, agree with the known alignment of a pair.
 
     Raises Mistake for a layer or head that the run does not have, and for a link outside of the pair.
@@ -89,11 +89,11 @@ def agreement(run: LoadedRun, pair: AlignedPair, choice: Choice, guess: Sequence
     layers, heads = cross.weights.shape[:2]
     check_index("layer", choice.layer, layers, "cross")
     check_index("head", choice.head, heads, "cross")
-    weights = chosen_map(cross.weights, *pieces, choice)
+    weights = selected_word_map(cross.weights, *pieces, choice)
     links = {
         "model": argmax_links(weights),
         "diagonal": diagonal_links(len(source_words), len(target_words)),
         **({"guess": frozenset(guess)} if guess else {}),
     }
-    found = {name: rates([each], [pair.gold]) for name, each in links.items()}
-    return Agreement(source_words, target_words, weights, pair.gold, links, found)
+    agreement_of = {name: rates([predicted], [pair.gold]) for name, predicted in links.items()}
+    return Agreement(source_words, target_words, weights, pair.gold, links, agreement_of)

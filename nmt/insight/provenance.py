@@ -30,15 +30,15 @@ def described_attribution(method: str, contrast: str | None) -> dict[str, dict[s
     """The site of an attribution map, with one layer and head; its rows are the predicted pieces."""
     if method == "p_cxmi":
         asks = "log p of the piece that the step predicts, given the earlier sentences, minus log p without them"
-        place = {"layers": 1, "heads": 1, "asks": asks, "rows": "target", "columns": "earlier sentences"}
-        return {"context": {**place, "method": method, "contrast": None}}
+        description = {"layers": 1, "heads": 1, "asks": asks, "rows": "target", "columns": "earlier sentences"}
+        return {"context": {**description, "method": method, "contrast": None}}
     asks = "log p of the piece that the step predicts"
     if method == "value_zeroing":
         asks = "the input to the output layer at the step"
     elif contrast is not None:
         asks += f", minus log p({contrast})"
-    place = {"layers": 1, "heads": 1, "asks": asks, "rows": "target", "columns": "source"}
-    return {"cross": {**place, "method": method, "contrast": contrast}}
+    description = {"layers": 1, "heads": 1, "asks": asks, "rows": "target", "columns": "source"}
+    return {"cross": {**description, "method": method, "contrast": contrast}}
 
 
 def described_run(run: RunDirectory, model: Attending, direction: Direction | None) -> dict[str, Any]:

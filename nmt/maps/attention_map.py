@@ -79,12 +79,12 @@ class SentenceMaps:
 
     def site(self, name: str) -> AttentionMap:
         """The map of a site, such as 'cross'. Raises Mistake if the model has no such site."""
-        found = [item for item in self.maps if item.site == name]
-        if not found:
+        at_site = [item for item in self.maps if item.site == name]
+        if not at_site:
             raise Mistake(
                 f"There are no maps at site '{name}', only at {', '.join(item.site for item in self.maps)}; choose one."
             )
-        return found[0]
+        return at_site[0]
 
 
 class Labels(NamedTuple):
@@ -129,5 +129,5 @@ def selected(
 ) -> Float[np.ndarray, "*map"]:
     """The map of one layer and head; None means the mean over all layers or heads."""
     of_layer = weights.mean(0) if layer is None else weights[layer]
-    found: Float[np.ndarray, "*map"] = of_layer.mean(0) if head is None else of_layer[head]
-    return found
+    of_head: Float[np.ndarray, "*map"] = of_layer.mean(0) if head is None else of_layer[head]
+    return of_head

@@ -123,37 +123,36 @@ def per_sentence(sentences: Iterable[SentenceMaps]) -> list[HeadDiagnostics]:
     ]
 
 
-def of_choice(sentence: SentenceMaps, site: str, layer: int | None, head: int | None) -> HeadDiagnostics:
-    """The diagnostics of one map of a sentence; a mean over layers or heads is measured as one map."""
-    item = sentence.site(site)
+def of_one_map(sentence: SentenceMaps, item: AttentionMap, layer: int | None, head: int | None) -> HeadDiagnostics:
+    """The diagnostics of one of a sentence's maps; a mean over layers or heads is measured as one map."""
     local = None
     if item.local:
         center = selected(item.local.center, layer, head)
         allowed = selected(item.local.allowed.astype(np.float64), layer, head) > 0
         local = LocalWindow(center[None, None], allowed[None, None], None)
     weights = selected(item.weights, layer, head)[None, None]
-    measures = measure(AttentionMap(site, weights, item.inputs, item.outputs, item.columns, local))
-    return HeadDiagnostics(sentence.line, sentence.rank, site, layer, head, _values(measures, 0, 0))
+    measures = measure(AttentionMap(item.site, weights, item.inputs, item.outputs, item.columns, local))
+    return HeadDiagnostics(sentence.line, sentence.rank, item.site, layer, head, _values(measures, 0, 0))
 
 
-def per_head(found: Sequence[HeadDiagnostics]) -> list[HeadDiagnostics]:
+def per_head(diagnostics: Sequence[HeadDiagnostics]) -> list[HeadDiagnostics]:
     """The means over the sentences, for each site, layer and head."""
     groups: dict[tuple[str, int | None, int | None], list[HeadDiagnostics]] = {}
-    for each in found:
-        groups.setdefault((each.site, each.layer, each.head), []).append(each)
+    for row in diagnostics:
+        groups.setdefault((row.site, row.layer, row.head), []).append(row)
     return [
         HeadDiagnostics(
-            0, 0, *place, {name: float(np.mean([each.values[name] for each in group])) for name in Measures._fields}
+            0, 0, *head, {name: float(np.mean([row.values[name] for row in group])) for name in Measures._fields}
         )
-        for place, group in groups.items()
+        for head, group in groups.items()
     ]
 
 
-def worst_first(found: Sequence[HeadDiagnostics], name: str) -> list[HeadDiagnostics]:
+def worst_first(diagnostics: Sequence[HeadDiagnostics], name: str) -> list[HeadDiagnostics]:
     """Sorts diagnostics by a measure, worst first. Raises Mistake for an unknown measure."""
     if name not in Measures._fields:
         raise Mistake(unknown("measure", name, Measures._fields))
-    return sorted(found, key=lambda each: each.values[name], reverse=name not in WORSE_IS_LESS)
+    return sorted(diagnostics, key=lambda row: row.values[name], reverse=name not in WORSE_IS_LESS)
 
 
 def _values(measures: Measures, layer: int, head: int) -> dict[str, float]:

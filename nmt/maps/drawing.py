@@ -6,24 +6,25 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from jaxtyping import Float
 
-from nmt.config.shared_settings import DrawingSettings
 from nmt.errors import Mistake
 from nmt.maps.attention_map import SentenceMaps, selected, selected_sites
-from nmt.maps.diagnostics import HeadDiagnostics, Measures, of_choice, per_head, per_sentence, worst_first
-from nmt.maps.links import Choice, chosen_map
+from nmt.maps.diagnostics import HeadDiagnostics, Measures, of_one_map, per_head, per_sentence, worst_first
+from nmt.maps.links import MapSelector, selected_word_map
 from nmt.maps.map_files import MapFolder, file_stem
 from nmt.maps.plots import Look, heat_map, heat_map_grid
 from nmt.maps.symmetrization import LINKS, all_links, pharaoh
-from nmt.maps.words import LabeledMap, labeled, spaced
+from nmt.maps.words import LabeledMap, PieceRow, labeled, spaced
 from nmt.pace import Pace
 from nmt.tables import Table
 
 logger = logging.getLogger(__name__)
 
+LayerOrHead = int | Literal["all"] | None
 PICTURES = ("png", "svg", "pdf")
 LEFT_OUT = "left_out.csv"
 _DECIMALS = 6
@@ -37,20 +38,36 @@ _FOLDERS = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Drawing:
-    """The settings of a drawing, checked against the maps that it shows.
+    """What is drawn from maps, in which formats and how it looks.
 
     Raises Mistake for a site, layer or head that the maps lack.
     """
 
-    settings: DrawingSettings
     sites: Mapping[str, Mapping[str, Any]]
     """The manifest's description of each site."""
+    formats: Sequence[str]
+    """Among png, svg, pdf, csv, alignments, diagnostics and viewer."""
+    threshold: float
+    """The least weight of the links called 'threshold'."""
+    sort_by: str
+    """The measure by which diagnostics are sorted."""
+    site: str = "all"
+    layer: LayerOrHead = None
+    """A layer, 'all' for a picture of each, or None for their mean; so for `head`."""
+    head: LayerOrHead = None
+    grid: bool = False
+    """Whether a picture shows all layers and heads of a site, instead of one map."""
+    row: PieceRow = "predicts"
+    words: bool = False
+    """Whether rows and columns are words instead of pieces."""
+    width: float | None = None
+    max_weight: float | None = None
 
     def __post_init__(self) -> None:
         for site in self.drawn_sites:
-            for key, value in (("layer", self.settings.layer), ("head", self.settings.head)):
+            for key, value in (("layer", self.layer), ("head", self.head)):
                 number = self.sites[site][f"{key}s"]
                 if isinstance(value, int) and value >= number:
                     there = f"{key}s 0 to {number - 1}" if number > 1 else f"only {key} 0"
@@ -59,41 +76,38 @@ class Drawing:
     @property
     def drawn_sites(self) -> list[str]:
         """The selected sites."""
-        return selected_sites(self.settings.site, self.sites)
+        return selected_sites(self.site, self.sites)
 
-    def places(self, layers: int, heads: int) -> Iterator[tuple[int | None, int | None]]:
-        """Yields the selected pairs of layer and head; None means the mean."""
-        layer, head = self.settings.layer, self.settings.head
-        for one_layer in range(layers) if layer == "all" else [layer]:
-            for one_head in range(heads) if head == "all" else [head]:
-                yield one_layer, one_head
+    def layers_and_heads(self, weights: Float[np.ndarray, "layers heads *map"]) -> list[tuple[int | None, int | None]]:
+        """The selected pairs of layer and head; None means the mean."""
+        layers, heads = weights.shape[:2]
+        return [
+            (layer, head)
+            for layer in (range(layers) if self.layer == "all" else [self.layer])
+            for head in (range(heads) if self.head == "all" else [self.head])
+        ]
 
     @property
-    def choice(self) -> Choice:
+    def selector(self) -> MapSelector:
         """The map that links are read from: a mean unless one layer or head is selected."""
-        layer, head = (value if isinstance(value, int) else None for value in (self.settings.layer, self.settings.head))
-        return Choice(self.settings.row, layer, head)
+        layer, head = (value if isinstance(value, int) else None for value in (self.layer, self.head))
+        return MapSelector(self.row, layer, head)
 
-    def sites_of(self, sentence: SentenceMaps) -> list[str]:
-        """The selected sites where a sentence has maps.
+    def labeled_maps(self, sentence: SentenceMaps) -> list[tuple[str, LabeledMap]]:
+        """The maps of a sentence at the selected sites, with the labels of their rows and columns.
 
         The first sentence of a document has none at the sites that attend to earlier sentences.
         """
-        there = {item.site for item in sentence.maps}
-        return [site for site in self.drawn_sites if site in there]
-
-    def shown(self, sentence: SentenceMaps, site: str) -> LabeledMap:
-        """The maps of a site with the labels of their rows and columns."""
-        return labeled(sentence.site(site), self.settings.row, words=self.settings.words)
+        maps = {item.site: item for item in sentence.maps}
+        return [(site, labeled(maps[site], self.row, words=self.words)) for site in self.drawn_sites if site in maps]
 
     def look(self, site: str, line: int, rank: int, detail: str) -> Look:
         """How a picture of a site looks. A picture for print has no title, because it will have a caption."""
         which = f"line {line}" if rank == 1 else f"line {line}, translation {rank}"
         method = self.sites[site].get("method")
         shown = f"{site} attention" if method is None else method.replace("_", " ")
-        title = "" if self.settings.width else f"{shown}, {which}{detail}"
-        rows, columns = self.sites[site]["rows"], self.sites[site]["columns"]
-        return Look(title, rows, columns, self.settings.width, self.settings.max_weight)
+        title = "" if self.width else f"{shown}, {which}{detail}"
+        return Look(title, self.sites[site]["rows"], self.sites[site]["columns"], self.width, self.max_weight)
 
 
 def draw_tables(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequence[int]) -> Iterator[str]:
@@ -101,7 +115,7 @@ def draw_tables(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequence[
 
     Alignments always cover all lines. Raises Mistake if a line has no maps.
     """
-    formats = drawing.settings.formats
+    formats = drawing.formats
     if "csv" in formats:
         yield from _tables(folder, drawing, out / "csv", lines)
     if "alignments" in formats:
@@ -127,7 +141,7 @@ def draw_pictures(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequenc
 
     Some lines of a file may be too long for the width. Raises Mistake if no picture can be drawn.
     """
-    kinds = [kind for kind in PICTURES if kind in drawing.settings.formats]
+    kinds = [kind for kind in PICTURES if kind in drawing.formats]
     if not kinds:
         return
     target = out / "pictures"
@@ -135,18 +149,15 @@ def draw_pictures(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequenc
     pace, total = Pace("sentences drawn"), folder.number(lines)
     drawn, refused = 0, ""
     for sentence in folder.sentences(lines):
-        for site in drawing.sites_of(sentence):
-            shown = drawing.shown(sentence, site)
+        for site, shown in drawing.labeled_maps(sentence):
             layers, heads = shown.weights.shape[:2]
-            for layer, head in [(None, None)] if drawing.settings.grid else drawing.places(layers, heads):
+            for layer, head in [(None, None)] if drawing.grid else drawing.layers_and_heads(shown.weights):
                 parts = [f"{key}{value}" for key, value in (("layer", layer), ("head", head)) if value is not None]
-                name = ".".join(
-                    [file_stem(sentence.line, sentence.rank), site, *(["grid"] if drawing.settings.grid else parts)]
-                )
-                detail = "" if drawing.settings.grid else _detail(("layer", layer, layers), ("head", head, heads))
+                name = ".".join([file_stem(sentence.line, sentence.rank), site, *(["grid"] if drawing.grid else parts)])
+                detail = "" if drawing.grid else _detail(("layer", layer, layers), ("head", head, heads))
                 look = drawing.look(site, sentence.line, sentence.rank, detail)
                 try:
-                    if drawing.settings.grid:
+                    if drawing.grid:
                         picture = heat_map_grid(shown.weights, shown.columns, shown.rows, look)
                     else:
                         picture = heat_map(selected(shown.weights, layer, head), shown.columns, shown.rows, look)
@@ -181,61 +192,62 @@ def _tables(folder: MapFolder, drawing: Drawing, target: Path, lines: Sequence[i
         with path.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(["site", "layer", "head", "row", "row_label", "column", "column_label", "weight"])
-            for site in drawing.sites_of(sentence):
-                shown = drawing.shown(sentence, site)
-                for layer, head in drawing.places(*shown.weights.shape[:2]):
+            for site, shown in drawing.labeled_maps(sentence):
+                for layer, head in drawing.layers_and_heads(shown.weights):
                     weights = selected(shown.weights, layer, head)
-                    place = [site, "mean" if layer is None else layer, "mean" if head is None else head]
+                    keys = [site, "mean" if layer is None else layer, "mean" if head is None else head]
                     for row, column in np.ndindex(weights.shape):
                         weight = round(float(weights[row, column]), _DECIMALS)
-                        writer.writerow([*place, row, shown.rows[row], column, shown.columns[column], weight])
+                        writer.writerow([*keys, row, shown.rows[row], column, shown.columns[column], weight])
         yield str(path)
         pace(1, total)
 
 
 def _alignments(folder: MapFolder, drawing: Drawing, target: Path) -> Iterator[str]:
     """Writes the words and links of each input line's best translation, line by line; lines without maps are empty."""
-    found: dict[int, dict[str, str]] = {}
+    texts: dict[int, dict[str, str]] = {}
     for sentence in folder.sentences():
         if sentence.rank == 1:
             pieces = sentence.source_pieces, sentence.target_pieces
-            words = chosen_map(sentence.site("cross").weights, *pieces, drawing.choice)
-            links = all_links(words, drawing.settings.threshold)
-            found[sentence.line] = {f"{name}.align": pharaoh(links[name]) for name in LINKS}
-            found[sentence.line] |= zip(_TEXTS, map(spaced, pieces), strict=True)
+            weights = selected_word_map(sentence.site("cross").weights, *pieces, drawing.selector)
+            links = all_links(weights, drawing.threshold)
+            texts[sentence.line] = {f"{name}.align": pharaoh(links[name]) for name in LINKS}
+            texts[sentence.line] |= zip(_TEXTS, map(spaced, pieces), strict=True)
     target.mkdir(exist_ok=True)
     for name in _ALIGNMENTS:
-        lines = [found.get(line, {}).get(name, "") for line in range(1, folder.manifest["made_from"]["lines"] + 1)]
+        lines = [texts.get(line, {}).get(name, "") for line in range(1, folder.manifest["made_from"]["lines"] + 1)]
         (target / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         yield str(target / name)
 
 
 def _diagnostics(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequence[int]) -> Iterator[str]:
     """Writes three tables: the drawn maps and all heads at the drawn sites, for each sentence, and the heads' means."""
-    drawn: list[HeadDiagnostics] = []
-    every: list[HeadDiagnostics] = []
+    of_drawn_maps: list[HeadDiagnostics] = []
+    of_heads: list[HeadDiagnostics] = []
     for sentence in folder.sentences(lines):
-        every += per_sentence([sentence])
-        for site in drawing.sites_of(sentence):
-            for layer, head in drawing.places(*sentence.site(site).weights.shape[:2]):
-                drawn.append(of_choice(sentence, site, layer, head))
-    of_sites = [each for each in every if each.site in drawing.drawn_sites]
+        of_heads += per_sentence([sentence])
+        for item in sentence.maps:
+            if item.site in drawing.drawn_sites:
+                of_drawn_maps += [
+                    of_one_map(sentence, item, layer, head) for layer, head in drawing.layers_and_heads(item.weights)
+                ]
+    of_drawn_sites = [row for row in of_heads if row.site in drawing.drawn_sites]
 
-    def cells(each: HeadDiagnostics) -> list[str]:
-        place = ["mean" if part is None else str(part) for part in (each.layer, each.head)]
-        return [each.site, *place, *(f"{value:.4f}" for value in each.values.values()), each.dead]
+    def cells(row: HeadDiagnostics) -> list[str]:
+        layer, head = ("mean" if part is None else str(part) for part in (row.layer, row.head))
+        return [row.site, layer, head, *(f"{value:.4f}" for value in row.values.values()), row.dead]
 
     measured = ["site", "layer", "head", *Measures._fields, "dead"]
     tables = {
         name: Table(
             ["line", "rank", *measured],
-            [[str(each.line), str(each.rank), *cells(each)] for each in worst_first(found, drawing.settings.sort_by)],
+            [[str(row.line), str(row.rank), *cells(row)] for row in worst_first(rows, drawing.sort_by)],
         )
-        for name, found in (("sentence_diagnostics", drawn), ("diagnostics", of_sites))
+        for name, rows in (("sentence_diagnostics", of_drawn_maps), ("diagnostics", of_drawn_sites))
     }
-    tables["heads"] = Table(measured, [cells(each) for each in worst_first(per_head(every), drawing.settings.sort_by)])
+    tables["heads"] = Table(measured, [cells(row) for row in worst_first(per_head(of_heads), drawing.sort_by)])
     for name, table in tables.items():
         (out / f"{name}.csv").write_text(table.csv(), encoding="utf-8")
         yield str(out / f"{name}.csv")
-    yield f"Heads sorted by {drawing.settings.sort_by}, worst first:"
+    yield f"Heads sorted by {drawing.sort_by}, worst first:"
     yield tables["heads"].markdown()

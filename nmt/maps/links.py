@@ -27,7 +27,7 @@ class Alignment(NamedTuple):
     possible: frozenset[Link]
 
 
-class Choice(NamedTuple):
+class MapSelector(NamedTuple):
     """The map that links are read from."""
 
     row: PieceRow
@@ -60,7 +60,7 @@ def read_alignments(path: Path, *, flip: bool = False) -> list[Alignment]:
     """Reads a Pharaoh file: links 'i-j' (sure) and 'i?j' (possible) on each line, source word first, from 0.
 
     `flip` swaps source and target, for a file of the opposite direction. Raises Mistake if it does not exist,
-    and one that names the file and line of an invalid link.
+    and for an invalid link, whose file and line it names.
     """
     return [_parse(line, flip, f"{path}, line {number}") for number, line in enumerate(read_lines(path), 1)]
 
@@ -128,11 +128,11 @@ def diagonal_links(source_words: int, target_words: int) -> frozenset[Link]:
     return frozenset((int(j * stretch + 0.5), j) for j in range(target_words))
 
 
-def chosen_map(
+def selected_word_map(
     weights: Float[np.ndarray, "layers heads rows columns"],
     source_pieces: Sequence[str],
     target_pieces: Sequence[str],
-    choice: Choice,
+    choice: MapSelector,
 ) -> Float[np.ndarray, "target_words source_words"]:
     """The word map (see `word_map`) that `choice` selects from one sentence pair's cross attention."""
     return word_map(selected(weights, choice.layer, choice.head), source_pieces, target_pieces, choice.row)
@@ -143,7 +143,7 @@ def table(
     source_pieces: Sequence[Sequence[str]],
     target_pieces: Sequence[Sequence[str]],
     gold: Sequence[Alignment],
-) -> dict[Choice, Rates]:
+) -> dict[MapSelector, Rates]:
     """The rates of the argmax links for every choice: each row for each head, each layer's mean and the overall mean.
 
     Each argument contains one item for each sentence pair. Raises Mistake if there are no maps.
@@ -155,17 +155,17 @@ def table(
     layers, heads = weights[0].shape[:2]
     of_heads = [None, *range(heads)] if heads > 1 else [0]
     of_all: list[tuple[int | None, int | None]] = [(None, None)] if layers > 1 else []
-    places = [*of_all, *itertools.product(range(layers), of_heads)]
-    found = {}
+    layers_and_heads = [*of_all, *itertools.product(range(layers), of_heads)]
+    rates_of = {}
     for row in PIECE_ROWS:
         maps = [word_map(*pair, row) for pair in zip(weights, source_pieces, target_pieces, strict=True)]
-        for layer, head in places:
+        for layer, head in layers_and_heads:
             predicted = [argmax_links(selected(sentence, layer, head)) for sentence in maps]
-            found[Choice(row, layer, head)] = rates(predicted, gold)
-    return found
+            rates_of[MapSelector(row, layer, head)] = rates(predicted, gold)
+    return rates_of
 
 
-def best(choices: Mapping[Choice, Rates]) -> Choice:
+def best(choices: Mapping[MapSelector, Rates]) -> MapSelector:
     """The choice with the lowest error rate; on a tie, the first one.
 
     `table` lists `predicts` before `reads`, the mean of all before the layers, and a layer's mean before its heads.
@@ -173,12 +173,12 @@ def best(choices: Mapping[Choice, Rates]) -> Choice:
     return min(choices, key=lambda choice: choices[choice].aer)
 
 
-def _parse(line: str, flip: bool, place: str) -> Alignment:
+def _parse(line: str, flip: bool, where: str) -> Alignment:
     sure, possible = set(), set()
     for token in line.split():
         match = _LINK.fullmatch(token)
         if match is None:
-            raise Mistake(f"{place}: '{token}' is not a link; write i-j (sure) or i?j (possible), counted from 0.")
+            raise Mistake(f"{where}: '{token}' is not a link; write i-j (sure) or i?j (possible), counted from 0.")
         i, kind, j = int(match[1]), match[2], int(match[3])
         link = (j, i) if flip else (i, j)
         possible.add(link)

@@ -32,7 +32,7 @@ _SITE = ("layers", "heads", "rows", "columns")
 
 
 class MapFolder:
-    """A complete folder of maps. Raises Mistake without a manifest, and for a damaged manifest."""
+    """A complete folder of maps. Raises Mistake if it has no manifest or a damaged one."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -192,9 +192,9 @@ def _figure(
         _label(axes, labels[0] if layer == 0 else (), labels[1] if head == 0 else (), size.font)
         if layers * heads > 1:
             name = f"layer {layer}, head {head}" if across > 0.8 else f"L{layer} H{head}"
-            place: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
+            below: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
             text: dict[str, Any] = {"fontsize": _PRINT, "fontfamily": _FONT, "color": _INK}
-            axes.annotate(name, (0.5, 0), (0, -2), ha="center", va="top", **place, **text)
+            axes.annotate(name, (0.5, 0), (0, -2), ha="center", va="top", **below, **text)
         if layer == head == 0:
             _name_sides(axes, look, size.font)
     thick = 0.12 if look.width is None else 0.06

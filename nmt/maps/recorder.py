@@ -90,14 +90,14 @@ class Recorder:
 
     def _columns_of(self, site: str, earlier: Sequence[EarlierPair]) -> list[int]:
         """The columns of a sentence's own earlier sentences: the last ones, because padding comes first."""
-        place, _, level = site.rpartition("_")
-        places = self.layers[f"{place}_sentences"][0].weights.shape[-1]
-        first = places - len(earlier)
+        stack, _, level = site.rpartition("_")  # 'encoder' or 'decoder', and 'words' or 'sentences'
+        sentences = self.layers[f"{stack}_sentences"][0].weights.shape[-1]
+        first = sentences - len(earlier)
         if level == "sentences":
-            return list(range(first, places))
-        width = self.layers[site][0].weights.shape[-1] // places
-        side = "source_pieces" if place == "encoder" else "target_pieces"
-        lengths = [len(getattr(pair, side)) + 1 for pair in earlier]  # EOS, or BOS
+            return list(range(first, sentences))
+        width = self.layers[site][0].weights.shape[-1] // sentences
+        pieces = "source_pieces" if stack == "encoder" else "target_pieces"
+        lengths = [len(getattr(pair, pieces)) + 1 for pair in earlier]  # EOS, or BOS
         return [(first + number) * width + word for number, length in enumerate(lengths) for word in range(length)]
 
 

@@ -78,7 +78,7 @@ def draw_formats(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequence
     """
     wanted = folder.lines if lines is None else lines
     yield from draw_tables(folder, drawing, out, wanted)
-    if "viewer" in drawing.settings.formats:
+    if "viewer" in drawing.formats:
         write_viewer(out / "viewer.html", viewed_runs([folder], wanted))
         yield str(out / "viewer.html")
     # Pictures come last, because drawing them fails if the width is too small for every picture.

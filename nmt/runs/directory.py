@@ -152,7 +152,7 @@ class RunDirectory:
     def tokenizers(self, direction: Direction | None, metrics: Mapping[str, Any]) -> TokenizerPair:
         """The stored tokenizers; the same object for both sides if they are joint.
 
-        Raises Mistake if a file is missing, and if it is damaged or is not the one recorded in the
+        Raises Mistake if a file is missing, or if it is damaged or is not the one recorded in the
         run's metrics, because a model with the wrong tokenizer produces garbage.
         """
         recorded = metrics.get("tokenizers", {})

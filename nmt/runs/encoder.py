@@ -41,23 +41,23 @@ def load_encoder(path: Path, device: str) -> LoadedEncoder:
     Raises Mistake if the folder holds no finished encoder, if its files do not belong together,
     or if the device cannot be used.
     """
-    place = choose_device(device)
-    run = EncoderDirectory(path)
-    run.require_finished()
-    config = run.config()
+    torch_device = choose_device(device)
+    directory = EncoderDirectory(path)
+    directory.require_finished()
+    config = directory.config()
     check_targets(config["model"], path / "config.yaml", FOR_LOADING)
     try:
         settings = validated(EncoderSettings, config)
     except Mistake as error:
         raise Mistake(f"{path / 'config.yaml'} cannot be used: {error}") from error
-    tokenizers = run.tokenizers(None, run.metrics())
+    tokenizers = directory.tokenizers(None, directory.metrics())
     try:
         model = build_encoder(settings.model, tokenizers)
-        safetensors.torch.load_model(model, run.weights)
+        safetensors.torch.load_model(model, directory.weights)
     except (Mistake, RuntimeError, SafetensorError) as error:
         raise Mistake(
-            f"{run.weights} does not hold the weights of the encoder that {path / 'config.yaml'} describes, with a "
-            f"vocabulary of {tokenizers.source.size} pieces: copy the run's own files back, or pretrain again."
+            f"{directory.weights} does not hold the weights of the encoder that {path / 'config.yaml'} describes, with "
+            f"a vocabulary of {tokenizers.source.size} pieces: copy the run's own files back, or pretrain again."
         ) from error
     with_plain_weights(model)
-    return LoadedEncoder(run, settings, tokenizers, model.eval().to(place), place)
+    return LoadedEncoder(directory, settings, tokenizers, model.eval().to(torch_device), torch_device)

@@ -77,8 +77,8 @@ def context_window(settings: RunSettings) -> ContextWindow:
 def documents_to_read(run: LoadedRun, documents: str | None, lines: int) -> list[int] | None:
     """The document number of each line, read from the file `documents`; None if there is no file.
 
-    `lines` is the number of lines that the file must have. Raises Mistake for a missing file, and
-    for a run without context and for a file that does not fit the lines.
+    `lines` is the number of lines that the file must have. Raises Mistake for a missing file, for
+    a run without context and for a file that does not fit the lines.
     """
     if documents is None:
         return None
@@ -92,17 +92,17 @@ def load_run(path: Path, device: str, precision: str = "float32") -> LoadedRun:
     Raises Mistake if the folder holds no finished run, if its files do not belong
     together, or if the device or the precision cannot be used.
     """
-    place = choose_device(device)
-    check_precision(precision, place)
-    run = RunDirectory(path)
-    run.require_finished()
-    config = run.config()
+    torch_device = choose_device(device)
+    check_precision(precision, torch_device)
+    directory = RunDirectory(path)
+    directory.require_finished()
+    config = directory.config()
     check_targets([config["model"], config["search"], config.get("context", {})], path / "config.yaml", FOR_LOADING)
     try:
         settings = validated(RunSettings, config)
     except Mistake as error:
         raise Mistake(f"{path / 'config.yaml'} cannot be used: {error}") from error
-    tokenizers = run.tokenizers(settings.direction, run.metrics())
+    tokenizers = directory.tokenizers(settings.direction, directory.metrics())
     try:
         model = build_model(settings.model, tokenizers, settings.context.model)
         make(settings.search)
@@ -112,16 +112,16 @@ def load_run(path: Path, device: str, precision: str = "float32") -> LoadedRun:
             f"({str(error).rstrip('.')}): train the run again."
         ) from error
     try:
-        safetensors.torch.load_model(model, run.weights)
+        safetensors.torch.load_model(model, directory.weights)
     except (RuntimeError, SafetensorError) as error:
         raise Mistake(
-            f"{run.weights} does not hold the weights of the model that {path / 'config.yaml'} describes, with "
+            f"{directory.weights} does not hold the weights of the model that {path / 'config.yaml'} describes, with "
             f"vocabularies of {tokenizers.source.size} and {tokenizers.target.size} pieces: copy the run's own files "
             "back, or train the run again."
         ) from error
     with_plain_weights(model)
-    model = with_precision(model.eval(), precision, place)
-    return LoadedRun(run, settings, tokenizers, model, place, precision)
+    model = with_precision(model.eval(), precision, torch_device)
+    return LoadedRun(directory, settings, tokenizers, model, torch_device, precision)
 
 
 def save_weights(model: Attending, path: Path) -> None:

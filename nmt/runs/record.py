@@ -33,13 +33,13 @@ _PACKAGES = (
 
 def versions() -> dict[str, str]:
     """The versions of Python and of the installed packages that results depend on."""
-    found = {"python": platform.python_version()}
+    installed = {"python": platform.python_version()}
     for name in _PACKAGES:
         try:
-            found[name] = version(name)
+            installed[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return installed
 
 
 def git_commit() -> str | None:

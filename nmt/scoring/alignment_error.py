@@ -16,14 +16,14 @@ from nmt.errors import Mistake
 from nmt.insight.forced_maps import MakeMaps, first_ranked, forced_maps
 from nmt.maps.links import (
     Alignment,
-    Choice,
+    MapSelector,
     Rates,
     best,
     check_links,
-    chosen_map,
     diagonal_links,
     rates,
     read_alignments,
+    selected_word_map,
     table,
 )
 from nmt.maps.symmetrization import LINKS, all_links
@@ -46,14 +46,14 @@ class Links(NamedTuple):
     """How well the argmax links of the chosen row, layer and head agree with the gold alignments."""
 
     rates: Rates
-    choice: Choice
+    choice: MapSelector
     reason: str
     """How the choice was made."""
     diagonal: Rates
     """The rates of links along the diagonal, which depend only on the sentence lengths."""
-    table: dict[Choice, Rates]
+    table: dict[MapSelector, Rates]
     """The rates for every choice."""
-    valid_table: dict[Choice, Rates]
+    valid_table: dict[MapSelector, Rates]
     """The rates for every choice on the validation split; empty if that split has no alignments."""
 
     @property
@@ -125,45 +125,46 @@ def cross_maps(
 
 def chosen_links(maps: Maps, valid: Maps | None) -> Links:
     """The rates for the row, layer and head that score best on the validation maps, if there are any."""
-    found, of_valid = table(*maps), table(*valid) if valid else {}
+    rates_of, valid_rates_of = table(*maps), table(*valid) if valid else {}
     sides = zip(maps.source_pieces, maps.target_pieces, strict=True)
     diagonal = rates([diagonal_links(*(len(merge_pieces(side)) for side in pair)) for pair in sides], maps.gold)
-    if of_valid:
-        choice = best(of_valid)
+    if valid_rates_of:
+        selector = best(valid_rates_of)
         reason = "chosen on the validation split" + (", on the sentences measured here" if valid is maps else "")
     else:
         layers, heads = maps.weights[0].shape[:2]
-        choice = Choice("predicts", layers - 1, None if heads > 1 else 0)
+        selector = MapSelector("predicts", layers - 1, None if heads > 1 else 0)
         reason = "not chosen: the validation split has no alignments"
-    return Links(found[choice], choice, reason, diagonal, found, of_valid)
+    return Links(rates_of[selector], selector, reason, diagonal, rates_of, valid_rates_of)
 
 
-def rates_by_way(maps: Maps, choice: Choice, threshold: float) -> dict[str, Rates | None]:
+def rates_by_way(maps: Maps, selector: MapSelector, threshold: float) -> dict[str, Rates | None]:
     """The rates of each kind of link in the chosen map; None for a kind without links if no gold link is sure."""
     sentences = zip(maps.weights, maps.source_pieces, maps.target_pieces, strict=True)
-    links = [all_links(chosen_map(*sentence, choice), threshold) for sentence in sentences]
+    links = [all_links(selected_word_map(*sentence, selector), threshold) for sentence in sentences]
     sure = any(gold.sure for gold in maps.gold)
-    return {
-        name: rates([each[name] for each in links], maps.gold) if sure or any(each[name] for each in links) else None
-        for name in LINKS
-    }
+    by_way: dict[str, Rates | None] = {}
+    for way in LINKS:
+        predicted = [links_of_sentence[way] for links_of_sentence in links]
+        by_way[way] = rates(predicted, maps.gold) if sure or any(predicted) else None
+    return by_way
 
 
 def _maps(run: LoadedRun, gold: Gold, batch_tokens: int, make_maps: MakeMaps) -> Maps:
     """The maps from forced decoding of the references. Logs a warning if some pairs have no map."""
     tokenizers = run.tokenizers
     ids = tokenizers.source.encode_all(gold.pairs.source), tokenizers.target.encode_all(gold.pairs.target)
-    made = Pace("maps made").over(make_maps(run, first_ranked(*ids), batch_tokens), len(gold.alignments))
-    found = sorted(made, key=lambda sentence: sentence.line)
-    if len(found) < len(gold.alignments):
+    maps = Pace("maps made").over(make_maps(run, first_ranked(*ids), batch_tokens), len(gold.alignments))
+    sentences = sorted(maps, key=lambda sentence: sentence.line)
+    if len(sentences) < len(gold.alignments):
         logger.warning(
             "The alignment error rate leaves out %d of %d pairs, because one side is empty or too long for the model.",
-            len(gold.alignments) - len(found),
+            len(gold.alignments) - len(sentences),
             len(gold.alignments),
         )
     return Maps(
-        [sentence.site("cross").weights for sentence in found],
-        [sentence.source_pieces for sentence in found],
-        [sentence.target_pieces for sentence in found],
-        [gold.alignments[sentence.line - 1] for sentence in found],
+        [sentence.site("cross").weights for sentence in sentences],
+        [sentence.source_pieces for sentence in sentences],
+        [sentence.target_pieces for sentence in sentences],
+        [gold.alignments[sentence.line - 1] for sentence in sentences],
     )

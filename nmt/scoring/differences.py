@@ -52,14 +52,14 @@ def _number(printed: str) -> float | str:
 @cache
 def _words() -> dict[str, str]:
     """The name of the YAML file in configs/ for each class."""
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for path in sorted(CONFIGS.glob("*/*.yaml")):
         node = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
         # Scorers, normalizers and norms are nested under the name of their group, so that a site can have its own.
         target = (node.get(path.parent.name) or node).get("_target_")
         if target:
-            found.setdefault(target, path.stem)
-    return found
+            names.setdefault(target, path.stem)
+    return names
 
 
 def _word(target: str) -> str:

@@ -1,17 +1,14 @@
 """Forced scores: the log-probability of given targets, and their perplexity."""
 
-import logging
 import math
 from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
-from nmt.data.documents import check_named, earlier_pairs
+from nmt.data.documents import check_named
 from nmt.errors import Mistake
-from nmt.runs.forced_batches import piece_log_probs, readable_batches
+from nmt.runs.forced_batches import log_probs_of_ids
 from nmt.runs.load import LoadedRun
 from nmt.text import normalize
-
-logger = logging.getLogger(__name__)
 
 
 class Perplexity(NamedTuple):
@@ -56,50 +53,14 @@ def log_probs(
     return log_probs_of_ids(runs, source_ids, target_ids, batch_tokens, documents)
 
 
-def log_probs_of_ids(
-    runs: Sequence[LoadedRun],
-    sources: Sequence[Sequence[int]],
-    targets: Sequence[Sequence[int]],
-    batch_tokens: int,
-    documents: Sequence[Hashable] | None = None,
-) -> list[float]:
-    """Like `log_probs`, for ids without BOS and EOS."""
-    found, earlier = [math.nan] * len(sources), None
-    if documents is not None:
-        earlier = earlier_pairs(documents, list(zip(sources, targets, strict=True)), runs[0].window)
-    for indices, batch in readable_batches(runs, sources, targets, batch_tokens, earlier):
-        for index, value in zip(indices, piece_log_probs(runs, batch).sum(dim=1).tolist(), strict=True):
-            if math.isnan(value):
-                raise Mistake(f"The model's log-probability of line {index + 1} is NaN: check the model's weights.")
-            found[index] = value
-    unread = [number for number, value in enumerate(found, start=1) if math.isnan(value)]
-    if unread:
-        logger.warning(
-            "%d lines have no log-probability because they are too long for the model; the first is line %d.",
-            len(unread),
-            unread[0],
-        )
-    return found
-
-
-def perplexity(found: Sequence[float], run: LoadedRun, targets: Sequence[str]) -> Perplexity:
+def perplexity(log_probs: Sequence[float], run: LoadedRun, targets: Sequence[str]) -> Perplexity:
     """The perplexities of targets with these log-probabilities; lines whose value is NaN are left out."""
-    lines = [normalize(line) for value, line in zip(found, targets, strict=True) if not math.isnan(value)]
-    units = (_pieces(lines, run), sum(len(line.split()) for line in lines), sum(map(len, lines)))
-    nats = -sum(value for value in found if not math.isnan(value))
+    lines = [normalize(line) for value, line in zip(log_probs, targets, strict=True) if not math.isnan(value)]
+    pieces = sum(len(ids) for ids in run.tokenizers.target.encode_all(lines))
+    units = (pieces, sum(len(line.split()) for line in lines), sum(map(len, lines)))
+    nats = -sum(value for value in log_probs if not math.isnan(value))
     piece, word, character = (_exp(nats / (number + len(lines))) if lines else math.nan for number in units)
     return Perplexity(piece, word, character, len(lines))
-
-
-def mean_log_prob(found: Sequence[float], run: LoadedRun, targets: Sequence[str]) -> float:
-    """The mean log-probability per piece, including EOS, in nats; lines whose value is NaN are left out."""
-    lines = [normalize(line) for value, line in zip(found, targets, strict=True) if not math.isnan(value)]
-    nats = sum(value for value in found if not math.isnan(value))
-    return nats / (_pieces(lines, run) + len(lines)) if lines else math.nan
-
-
-def _pieces(lines: list[str], run: LoadedRun) -> int:
-    return sum(len(ids) for ids in run.tokenizers.target.encode_all(lines))
 
 
 def _exp(nats: float) -> float:

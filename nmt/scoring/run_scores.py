@@ -1,4 +1,4 @@
-"""Evaluates a run on a test set: translations, scores, perplexity, alignment error, and warnings."""
+"""Scores a run on a test set: translations, scores, perplexity, alignment error, and warnings."""
 
 import json
 import logging
@@ -28,7 +28,7 @@ from nmt.text import detokenizer, normalize
 logger = logging.getLogger(__name__)
 
 
-class Evaluation(NamedTuple):
+class RunScores(NamedTuple):
     """Translations in the order of the sources, and what was measured on them."""
 
     hypotheses: list[str]
@@ -42,7 +42,7 @@ class Evaluation(NamedTuple):
     sentences_per_second: float
 
 
-def evaluate_runs(
+def score_runs(
     runs: Sequence[LoadedRun],
     test_set: TestSet,
     search: Mapping[str, Any] | None = None,
@@ -53,7 +53,7 @@ def evaluate_runs(
     comet: Comet | None = None,
     engine: Engine | None = None,
     workers: int = 1,
-) -> Evaluation:
+) -> RunScores:
     """Translates and scores a test set, logs warnings, and writes the results to the test set's output folder.
 
     The files are hypotheses.txt, sentences.tsv, sentences.jsonl and scores.json. An ensemble has no alignment error
@@ -75,7 +75,7 @@ def evaluate_runs(
     gold = test_set.gold if len(runs) == 1 else None
     if test_set.gold and not gold:
         logger.info("No alignment error rate: each of the %d runs aligns in its own way", len(runs))
-    found = Evaluation(
+    result = RunScores(
         hypotheses,
         _scores(test_set, hypotheses, runs[0].direction.target, comet),
         by_length(hypotheses, test_set.references, test_set.sources, headline),
@@ -88,18 +88,18 @@ def evaluate_runs(
         ),
         len(hypotheses) / seconds,
     )
-    made_with = conditions(runs, test_set, search, batch_tokens, max_source_tokens, minimum_bayes_risk, engine)
-    _save(test_set, found, {**made_with, "workers": workers})
+    settings = conditions(runs, test_set, search, batch_tokens, max_source_tokens, minimum_bayes_risk, engine)
+    _save(test_set, result, {**settings, "workers": workers})
     logger.info("Written to %s", test_set.out)
-    return found
+    return result
 
 
 def score_test_split(run: LoadedRun) -> list[Score]:
-    """Evaluates a run on its test split and returns the scores, or an empty list if it has no test split."""
+    """Scores a run on its test split and returns the scores, or an empty list if it has no test split."""
     if "test" not in run.settings.data.held_out:
         return []
     logger.info("Scoring the test split")
-    return evaluate_runs([run], split_test_set(run, "test")).scores
+    return score_runs([run], split_test_set(run, "test")).scores
 
 
 def _scores(test_set: TestSet, hypotheses: Sequence[str], language: str, comet: Comet | None) -> list[Score]:
@@ -135,7 +135,7 @@ def conditions(
 
     `made_with` is a hash of these and of what they were applied to, such as the weights, sources and references.
     """
-    found = {
+    settings = {
         "search": search_config(runs[0].settings.search, search or {}),
         "minimum_bayes_risk": minimum_bayes_risk,
         "batch_tokens": batch_tokens,
@@ -144,9 +144,9 @@ def conditions(
         "precision": runs[0].precision,
     }
     if engine is not None:
-        found |= {"engine": engine.name, "precision": engine.precision, "device": engine.device}
+        settings |= {"engine": engine.name, "precision": engine.precision, "device": engine.device}
     hashed = [
-        found,
+        settings,
         BeamSearch.revision,
         [file_digest(run.directory.weights) for run in runs],
         test_set.sources,
@@ -156,7 +156,7 @@ def conditions(
         [(gold.pairs, _sorted_links(gold)) for gold in (test_set.gold, test_set.valid_gold) if gold],
         os.environ.get("SACREBLEU_SEED", "12345"),  # sacrebleu's default
     ]
-    return {"runs": [str(run.directory.path) for run in runs], **found, "made_with": content_key(hashed)}
+    return {"runs": [str(run.directory.path) for run in runs], **settings, "made_with": content_key(hashed)}
 
 
 def _sorted_links(gold: Gold) -> list[Any]:
@@ -178,28 +178,28 @@ def training_counts(run: LoadedRun) -> Counter[str]:
     return counts
 
 
-def _save(test_set: TestSet, found: Evaluation, made_under: Mapping[str, Any]) -> None:
-    """Writes the hypotheses, then chrF of each line, and finally all scores with the conditions of the evaluation."""
+def _save(test_set: TestSet, result: RunScores, settings: Mapping[str, Any]) -> None:
+    """Writes the hypotheses, then chrF of each line, and finally all scores with the settings of the search."""
     test_set.out.mkdir(parents=True, exist_ok=True)
     # An interruption must not leave earlier scores next to these hypotheses.
     (test_set.out / "scores.json").unlink(missing_ok=True)
-    (test_set.out / "hypotheses.txt").write_text("".join(f"{line}\n" for line in found.hypotheses), encoding="utf-8")
-    _save_sentences(test_set, found.hypotheses)
+    (test_set.out / "hypotheses.txt").write_text("".join(f"{line}\n" for line in result.hypotheses), encoding="utf-8")
+    _save_sentences(test_set, result.hypotheses)
     record: dict[str, Any] = {
-        **made_under,
-        "scores": [score.record() for score in found.scores],
-        "by_length": _buckets(found.lengths, "words"),
-        "by_rarest_word": _buckets(found.rarities, "occurrences"),
-        "perplexity": found.perplexity.record(),
-        "sentences_per_second": round(found.sentences_per_second, 2),
+        **settings,
+        "scores": [score.record() for score in result.scores],
+        "by_length": _buckets(result.lengths, "words"),
+        "by_rarest_word": _buckets(result.rarities, "occurrences"),
+        "perplexity": result.perplexity.record(),
+        "sentences_per_second": round(result.sentences_per_second, 2),
     }
-    if found.links:
+    if result.links:
         record["aer"] = {
-            "value": round(found.links.rates.aer, 4),
-            "precision": round(found.links.rates.precision, 4),
-            "recall": round(found.links.rates.recall, 4),
-            "diagonal": round(found.links.diagonal.aer, 4),
-            "note": found.links.note,
+            "value": round(result.links.rates.aer, 4),
+            "precision": round(result.links.rates.precision, 4),
+            "recall": round(result.links.rates.recall, 4),
+            "diagonal": round(result.links.diagonal.aer, 4),
+            "note": result.links.note,
         }
     write_json(test_set.out / "scores.json", record)
 

@@ -16,7 +16,7 @@ from nmt.evaluation.significance import multi_bootstrap, paired_bootstrap
 from nmt.files import existing_file, write_json
 from nmt.runs.load import load_run
 from nmt.scoring.references import warn_of_references
-from nmt.scoring.run_scores import conditions, evaluate_runs
+from nmt.scoring.run_scores import conditions, score_runs
 from nmt.scoring.test_sets import split_test_set
 from nmt.tables import Cell, Estimate, Number, Table, mean_and_deviation
 from nmt.text import changes, count_changes
@@ -72,7 +72,7 @@ def run_system(
     made_with = json.loads(file.read_text(encoding="utf-8")).get("made_with") if file.is_file() else None
     if made_with != conditions([run], test_set)["made_with"]:
         logger.info("Evaluating %s", path)
-        evaluate_runs([run], test_set)
+        score_runs([run], test_set)
     hypotheses = (test_set.out / "hypotheses.txt").read_text(encoding="utf-8").split("\n")[:-1]
     scores = json.loads(file.read_text(encoding="utf-8"))
     return System(dict(settings), hypotheses, scores, run.directory.metrics()), test_set.references
@@ -81,7 +81,7 @@ def run_system(
 def file_systems(outputs: Sequence[str], references: Sequence[str]) -> tuple[list[System], list[list[str]]]:
     """Scores files of translations against one or more reference files; returns the systems and the references.
 
-    Raises Mistake if a file is missing, and if a file and a reference have different numbers of
+    Raises Mistake if a file is missing, or if a file and a reference have different numbers of
     lines.
     """
     files = [existing_file("reference", name) for name in references]
@@ -207,11 +207,11 @@ def by_setting(systems: Sequence[System]) -> list[Setting]:
     """The systems grouped by their settings other than the seed; empty if no settings were run with several seeds."""
     groups: dict[tuple[tuple[str, str], ...], list[System]] = {}
     for system in systems:
-        own = tuple((key, value) for key, value in system.settings.items() if key not in _OF_ONE_RUN)
-        groups.setdefault(own, []).append(system)
+        settings = tuple((key, value) for key, value in system.settings.items() if key not in _OF_ONE_RUN)
+        groups.setdefault(settings, []).append(system)
     if "seed" not in systems[0].settings or all(len(group) == 1 for group in groups.values()):
         return []
-    return [Setting(dict(own), group) for own, group in groups.items()]
+    return [Setting(dict(settings), group) for settings, group in groups.items()]
 
 
 def _table(rows: Sequence[tuple[Mapping[str, str], Mapping[str, Cell]]]) -> Table:
@@ -262,8 +262,8 @@ def _number(value: int | float | None, spec: str) -> Cell:
 
 def _perplexity(system: System) -> float | None:
     """Perplexity per word; None if lines were left out, because the other systems' perplexities may include them."""
-    found = system.scores.get("perplexity", {})
-    return found.get("word") if found.get("lines") == len(system.hypotheses) else None
+    recorded = system.scores.get("perplexity", {})
+    return recorded.get("word") if recorded.get("lines") == len(system.hypotheses) else None
 
 
 def _notes(systems: Sequence[System], p_values: Sequence[float], method: str) -> list[str]:

@@ -1,6 +1,7 @@
 """What is scored: a split of a run's corpus, or the user's own files."""
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -44,6 +45,17 @@ class TestSet:
                     f"{len(self.sources)} sources but {len(lines)} references; each source needs one reference."
                 )
 
+    def subset(self, indices: Sequence[int]) -> "TestSet":
+        """Some of its sentences, without gold alignments."""
+        return replace(
+            self,
+            sources=[self.sources[i] for i in indices],
+            references=[[lines[i] for i in indices] for lines in self.references],
+            gold=None,
+            valid_gold=None,
+            documents=self.documents and [self.documents[i] for i in indices],
+        )
+
 
 def chosen_test_set(
     run: LoadedRun,
@@ -80,12 +92,12 @@ def split_test_set(run: LoadedRun, name: str, out: str | None = None, remedy: st
     _warn_of_changed_files(run, known[name])
     folder = Path(out) if out else run.directory.path / "evaluation" / name
     gold = gold_file(run, known[name])
-    found = _test_set(run, pairs, [pairs.target], gold, folder, is_tokenized(data.tokenized, pairs.target))
+    test_set = _test_set(run, pairs, [pairs.target], gold, folder, is_tokenized(data.tokenized, pairs.target))
     if not run.window.sentences:
-        return found
+        return test_set
     if not check_documents(known[name], run.direction):
         logger.warning("%s has no document boundaries (PREFIX.doc): each line is read by itself.", known[name])
-    return replace(found, documents=read_documents(known[name], run.direction))
+    return replace(test_set, documents=read_documents(known[name], run.direction))
 
 
 def _warn_of_changed_files(run: LoadedRun, prefix: str) -> None:

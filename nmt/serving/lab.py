@@ -22,7 +22,7 @@ from nmt.insight.interventions import Decoded, forced, intervene
 from nmt.insight.known_alignments import agreement, aligned_pairs
 from nmt.insight.sentence_pair import best_translation, check_index, check_length
 from nmt.maps.attention_map import EOS, AttentionMap, selected
-from nmt.maps.links import Choice
+from nmt.maps.links import MapSelector
 from nmt.runs.load import LoadedRun
 from nmt.serving.batcher import Full, Task
 from nmt.serving.gallery import Unavailable
@@ -222,7 +222,7 @@ async def align(request: Request, service: ThisService, question: AlignQuestion)
         pair = next((pair for pair in pairs if pair.source == question.text), None)
         if pair is None:
             raise Mistake("The alignment of this sentence is not known; use a sentence from /v1/examples.")
-        found = agreement(trained, pair, Choice("predicts", question.layer, question.head), question.guess)
+        found = agreement(trained, pair, MapSelector("predicts", question.layer, question.head), question.guess)
         return {
             "source_words": found.source_words,
             "target_words": found.target_words,

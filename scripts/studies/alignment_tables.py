@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from nmt.errors import Mistake
-from nmt.maps.links import Choice
+from nmt.maps.links import MapSelector
 from nmt.maps.words import PIECE_ROWS
 from nmt.runs.load import LoadedRun, load_run
 from nmt.scoring.alignment_error import Links, alignment_error
@@ -53,7 +53,7 @@ def of_maps(found: Links) -> Iterator[Table]:
     )
     names = ["mean of layers" if layer is None else f"layer {layer}" for layer in layers]
     for piece_row in PIECE_ROWS:
-        rates = [[found.table.get(Choice(piece_row, layer, head)) for head in heads] for layer in layers]
+        rates = [[found.table.get(MapSelector(piece_row, layer, head)) for head in heads] for layer in layers]
         rows = [
             [name, *(f"{each.aer:.3f}" if each else "" for each in row)] for name, row in zip(names, rates, strict=True)
         ]

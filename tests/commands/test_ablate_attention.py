@@ -8,16 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 import yaml
 from attention_runs import job
 
-from nmt.commands.ablate_attention import ABLATIONS, ablate_attention, mean_queries, measurable, quality
+from nmt.commands.ablate_attention import ablate_attention
 from nmt.errors import Mistake
-from nmt.models import Luong
-from nmt.runs.load import load_run
-from nmt.scoring.test_sets import TestSet, split_test_set
-from nmt.text import EOS
 
 
 def test_ablations_of_every_head(run: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -50,44 +45,6 @@ def test_bleu_can_be_left_out(here: Path, tmp_path: Path) -> None:
     assert (record["sentences"], record["intact"]["bleu"]) == (2, None)
 
 
-@pytest.mark.parametrize("way", ABLATIONS)
-def test_an_ablation_changes_the_model_only_inside_its_context(run: str, way: str) -> None:
-    trained = load_run(Path(run), "cpu")
-    test_set = measurable(trained, split_test_set(trained, "valid"), 3)
-    intact = quality(trained, test_set, bleu=False, batch_tokens=1000)
-    attention = trained.model.sites["cross"][0]
-    with ABLATIONS[way](attention, 0, mean_queries(trained, test_set)):
-        assert quality(trained, test_set, bleu=False, batch_tokens=1000) != intact
-    assert quality(trained, test_set, bleu=False, batch_tokens=1000) == intact
-
-
-def test_mean_queries_do_not_count_padding(here: Path) -> None:
-    trained = load_run(Path("maps_transformer"), "cpu")
-    test_set = measurable(trained, split_test_set(trained, "valid"), 2)
-    attention = trained.model.sites["encoder_self"][0]
-    asked: list[torch.Tensor] = []
-    hook = attention.register_forward_pre_hook(lambda _, arguments: asked.append(arguments[0][0]))
-    for source in test_set.sources:
-        ids = torch.tensor([[*trained.tokenizers.source.encode(source), EOS]])
-        trained.model.encode(ids, torch.ones_like(ids, dtype=torch.bool))
-    hook.remove()
-    torch.testing.assert_close(mean_queries(trained, test_set)[attention], torch.cat(asked, dim=1).mean(dim=1))
-
-
-def test_empty_pairs_are_skipped_and_none_left_is_refused(here: Path) -> None:
-    trained = load_run(Path("maps_luong"), "cpu")
-    test_set = split_test_set(trained, "valid")
-    mixed = TestSet(
-        ["", *test_set.sources], [["x", *test_set.references[0]]], None, None, test_set.out, tokenized=False
-    )
-    assert measurable(trained, mixed, 2).sources == test_set.sources[:2]
-    empty = TestSet([""], [["x"]], None, None, test_set.out, tokenized=False)
-    with pytest.raises(
-        Mistake, match="The model cannot read any of the sentence pairs, because each has a side that is empty"
-    ):
-        measurable(trained, empty, None)
-
-
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
@@ -101,13 +58,3 @@ def test_empty_pairs_are_skipped_and_none_left_is_refused(here: Path) -> None:
 def test_invalid_settings_are_refused(here: Path, changes: dict[str, Any], sentence: str) -> None:
     with pytest.raises(Mistake, match=sentence.replace("?", r"\?")):
         ablate_attention(job("ablate_attention", run_dir="maps_luong", device="cpu", **changes))
-
-
-def test_pairs_too_long_for_the_model_are_skipped(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    trained = load_run(Path("maps_luong"), "cpu")
-    test_set = split_test_set(trained, "valid")
-    lengths = [len(trained.tokenizers.source.encode(line)) for line in test_set.sources]
-    monkeypatch.setattr(Luong, "max_source", property(lambda _: max(lengths)))
-    kept = measurable(trained, test_set, None).sources
-    assert kept == [line for line, length in zip(test_set.sources, lengths, strict=True) if length < max(lengths)]
-    assert len(kept) < len(test_set.sources)

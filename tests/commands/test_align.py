@@ -10,7 +10,7 @@ from attention_runs import job
 import nmt.commands.align
 from nmt.commands.align import align
 from nmt.errors import Mistake
-from nmt.maps.links import Alignment, Choice
+from nmt.maps.links import Alignment, MapSelector
 from nmt.maps.symmetrization import LINKS
 from nmt.scoring.alignment_error import Maps, rates_by_way
 
@@ -59,7 +59,7 @@ def test_without_any_link_there_is_no_rate() -> None:
     """The gold alignment has only possible links, and no weight reaches the threshold."""
     weights = np.full((1, 1, 3, 4), 0.25)
     maps = Maps([weights], [["▁a", "▁b", "▁c"]], [["▁x", "▁y"]], [Alignment(frozenset(), frozenset({(0, 0)}))])
-    found = rates_by_way(maps, Choice("predicts", 0, 0), 0.9)
+    found = rates_by_way(maps, MapSelector("predicts", 0, 0), 0.9)
     assert found["threshold"] is None
     assert found["argmax"] is not None
 

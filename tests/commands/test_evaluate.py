@@ -48,7 +48,7 @@ def files(tmp_path: Path, run: LoadedRun, monkeypatch: pytest.MonkeyPatch) -> Pa
         raise TranslatedError
 
     monkeypatch.setattr(nmt.commands.evaluate, "load_with_engine", lambda *_: ([run], None))
-    monkeypatch.setattr(nmt.commands.evaluate, "evaluate_runs", refuse)
+    monkeypatch.setattr(nmt.commands.evaluate, "score_runs", refuse)
     return tmp_path
 
 

@@ -25,8 +25,8 @@ from nmt.exports.parity import BOUNDS, log_prob_differences
 from nmt.models import Transformer, VocabularySizes
 from nmt.models.embeddings import with_plain_weights
 from nmt.models.norms import LayerNorm, ScaleNorm
+from nmt.runs.forced_batches import log_probs_of_ids
 from nmt.runs.load import LoadedRun, load_run
-from nmt.scoring.forced_scores import log_probs_of_ids
 from nmt.text.tokenizer import BOS, EOS, PAD, UNK
 
 # Log-probabilities of about -5 from sums of at most 64 float32 products, in another order: 64 x 2^-24 x 5 x 10 layers.

@@ -8,9 +8,9 @@ import torch
 from nmt.decoding.state import Hypothesis
 from nmt.errors import Mistake
 from nmt.insight.beams import Beam, watched_search
+from nmt.runs.forced_batches import log_probs_of_ids
 from nmt.runs.load import LoadedRun, load_run
 from nmt.runs.search import build_translator
-from nmt.scoring.forced_scores import log_probs_of_ids
 
 
 @pytest.fixture

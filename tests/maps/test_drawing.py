@@ -95,7 +95,9 @@ def test_bad_paths_are_refused_before_the_model_is_loaded(monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize(("key", "value"), [("layer", None), ("layer", 2), ("head", "all"), ("site", "all")])
 def test_valid_layers_heads_and_sites_are_accepted(key: str, value: object) -> None:
-    assert Drawing(asked(**{key: value}).settings, SITES).drawn_sites == (list(SITES) if key == "site" else ["cross"])
+    assert Drawing(sites=SITES, **asked(**{key: value}).settings.drawing).drawn_sites == (
+        list(SITES) if key == "site" else ["cross"]
+    )
 
 
 @pytest.mark.parametrize("changes", [{"layer": 1}, {"head": "all"}])
@@ -116,13 +118,13 @@ def test_both_commands_have_the_same_drawing_keys_and_defaults() -> None:
 
 
 def test_the_look_of_a_picture_follows_the_settings() -> None:
-    look = Drawing(asked(max_weight=0.5, width=3).settings, SITES).look("cross", 3, 1, "")
+    look = Drawing(sites=SITES, **asked(max_weight=0.5, width=3).settings.drawing).look("cross", 3, 1, "")
     assert (look.max_weight, look.width, look.rows, look.columns) == (0.5, 3.0, "target", "source")
 
 
 def test_a_picture_for_print_has_no_title() -> None:
     titles = {
-        width: Drawing(asked(width=width).settings, SITES).look("cross", 3, 2, ", head 1").title
+        width: Drawing(sites=SITES, **asked(width=width).settings.drawing).look("cross", 3, 2, ", head 1").title
         for width in (None, 3.3)
     }
     assert titles == {None: "cross attention, line 3, translation 2, head 1", 3.3: ""}

@@ -7,14 +7,14 @@ import pytest
 from nmt.errors import Mistake
 from nmt.maps.links import (
     Alignment,
-    Choice,
+    MapSelector,
     argmax_links,
     best,
     check_links,
-    chosen_map,
     diagonal_links,
     rates,
     read_alignments,
+    selected_word_map,
     table,
     threshold_links,
 )
@@ -156,7 +156,7 @@ def test_the_best_choice_is_the_head_that_was_made_to_align(row: PieceRow, later
     assert choice == (row, layer, head)
     assert found[choice] == (0, 1, 1)
     for each, of_each in found.items():
-        words = [chosen_map(*pair, each) for pair in zip(maps, sources, targets, strict=True)]
+        words = [selected_word_map(*pair, each) for pair in zip(maps, sources, targets, strict=True)]
         assert rates([argmax_links(weights) for weights in words], gold) == of_each
 
 
@@ -165,8 +165,8 @@ def test_among_equal_choices_the_simplest_wins() -> None:
 
 
 def test_a_choice_says_what_it_is() -> None:
-    assert str(Choice("reads", None, None)) == "row that reads, mean of layers, mean of heads"
-    assert str(Choice("predicts", 2, 3)) == "row that predicts, layer 2, head 3"
+    assert str(MapSelector("reads", None, None)) == "row that reads, mean of layers, mean of heads"
+    assert str(MapSelector("predicts", 2, 3)) == "row that predicts, layer 2, head 3"
 
 
 def test_choosing_without_maps_is_refused() -> None:

@@ -17,9 +17,10 @@ from nmt.decoding.state import Search
 from nmt.errors import Mistake
 from nmt.models import VocabularySizes
 from nmt.runs.directory import RunDirectory
+from nmt.runs.forced_batches import log_probs_of_ids
 from nmt.runs.load import LoadedRun
 from nmt.runs.search import build_translator
-from nmt.scoring.forced_scores import log_probs, log_probs_of_ids, perplexity
+from nmt.scoring.forced_scores import log_probs, perplexity
 from nmt.text.tokenizer import Tokenizer, TokenizerPair, train_tokenizer
 
 LINES = ["a b c d e f g h i j k l m n o p", "b a d c", "", "p o n", "a"]

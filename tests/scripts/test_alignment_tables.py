@@ -7,7 +7,7 @@ import torch
 from jobs import run_settings
 
 from nmt.config.nodes import make
-from nmt.maps.links import Choice, Rates
+from nmt.maps.links import MapSelector, Rates
 from nmt.maps.words import PIECE_ROWS
 from nmt.models import VocabularySizes
 from nmt.runs.directory import RunDirectory
@@ -20,11 +20,11 @@ def found() -> Links:
     """Of 2 layers and 1 head: the error rate of row s and layer l is 0.s(l + 1), that of the mean of layers 0.s9."""
     places = [(None, None), (0, 0), (1, 0)]
     table = {
-        Choice(row, layer, head): Rates(number / 10 + (9 if layer is None else layer + 1) / 100, 0.5, 0.25)
+        MapSelector(row, layer, head): Rates(number / 10 + (9 if layer is None else layer + 1) / 100, 0.5, 0.25)
         for number, row in enumerate(PIECE_ROWS)
         for layer, head in places
     }
-    choice = Choice("predicts", 1, 0)
+    choice = MapSelector("predicts", 1, 0)
     return Links(table[choice], choice, "", Rates(0.75, 0.5, 0.5), table, table)
 
 

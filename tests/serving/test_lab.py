@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 import nmt
 from nmt.insight.attribution_maps import METHODS
 from nmt.insight.known_alignments import agreement, aligned_pairs
-from nmt.maps.links import Choice
+from nmt.maps.links import MapSelector
 from nmt.runs.load import load_run
 from nmt.serving.batcher import Abandoned, Batcher
 
@@ -202,7 +202,7 @@ def test_the_links_of_an_example_are_those_of_the_library(client: TestClient, he
     guess = [[0, 0], [2, 1]]
     body = {"run": "maps_transformer", "text": pair.source, "layer": 1, "head": 0, "guess": guess}
     answered = client.post("/v1/align", json=body).json()
-    expected = agreement(trained, pair, Choice("predicts", 1, 0), [(0, 0), (2, 1)])
+    expected = agreement(trained, pair, MapSelector("predicts", 1, 0), [(0, 0), (2, 1)])
     assert answered["links"]["guess"] == guess
     assert {tuple(link) for link in answered["links"]["model"]} == expected.links["model"]
     assert answered["rates"] == {name: each._asdict() for name, each in expected.rates.items()}

@@ -1,0 +1,94 @@
+"""Ablations of attention heads on tiny runs."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+import nmt
+from nmt.errors import Mistake
+from nmt.insight.ablation import ABLATIONS, ablate, mean_queries, readable_pairs
+from nmt.models import Luong
+from nmt.runs.load import LoadedRun, load_run
+from nmt.scoring.forced_scores import log_probs
+from nmt.text import EOS
+
+LINES = Path("in.en"), Path("in.vi")
+
+
+def pairs() -> tuple[list[str], list[str]]:
+    """The pairs of in.en and in.vi in which neither side is empty."""
+    sides = zip(*(file.read_text(encoding="utf-8").splitlines() for file in LINES), strict=True)
+    sources, targets = zip(*(pair for pair in sides if all(pair)), strict=True)
+    return list(sources), list(targets)
+
+
+def mean_log_prob(run: LoadedRun, sources: list[str], targets: list[str]) -> float:
+    pieces = sum(len(ids) + 1 for ids in run.tokenizers.target.encode_all(targets))
+    return sum(log_probs([run], sources, targets)) / pieces
+
+
+@pytest.mark.parametrize("way", ABLATIONS)
+def test_an_ablation_changes_the_model_and_leaves_it_as_it_was(run: str, way: str) -> None:
+    loaded = load_run(Path(run), "cpu")
+    sources, targets = pairs()
+    before = mean_log_prob(loaded, sources, targets)
+    intact, heads = ablate(loaded, sources, [targets], site="cross", ways=[way], bleu=False)
+    assert intact.log_prob == pytest.approx(before)
+    assert any(head.quality.log_prob != intact.log_prob for head in heads)
+    assert mean_log_prob(loaded, sources, targets) == before
+
+
+def test_a_loaded_run_can_be_ablated(here: Path) -> None:
+    sources, targets = pairs()
+    heads = nmt.load("maps_luong", device="cpu").ablate(["", *sources], ["x", *targets], ways=["off", "frozen"]).heads
+    assert {(head.site, head.layer, head.head, head.way) for head in heads} == {
+        ("cross", 0, head, way) for head in range(2) for way in ("off", "frozen")
+    }
+    assert [head.quality.log_prob for head in heads] == sorted(head.quality.log_prob for head in heads)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"ways": ["of"]}, r"Unknown way 'of'\. Did you mean 'off'\?"),
+        ({"site": "self"}, "This model has no attention at site 'self', only at cross; choose one, or all"),
+    ],
+)
+def test_what_cannot_be_ablated_is_refused(here: Path, arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(Mistake, match=message):
+        nmt.load("maps_luong", device="cpu").ablate(*pairs(), **arguments)  # type: ignore[arg-type]
+
+
+def test_mean_queries_do_not_count_padding(here: Path) -> None:
+    run = load_run(Path("maps_transformer"), "cpu")
+    sources, targets = (tokenizer.encode_all(lines) for tokenizer, lines in zip(run.tokenizers, pairs(), strict=True))
+    attention = run.model.sites["encoder_self"][0]
+    queries: list[torch.Tensor] = []
+    hook = attention.register_forward_pre_hook(lambda _, arguments: queries.append(arguments[0][0]))
+    for source in sources:
+        ids = torch.tensor([[*source, EOS]])
+        run.model.encode(ids, torch.ones_like(ids, dtype=torch.bool))
+    hook.remove()
+    torch.testing.assert_close(mean_queries(run, sources, targets)[attention], torch.cat(queries, dim=1).mean(dim=1))
+
+
+def test_empty_pairs_are_skipped_and_none_left_is_refused(here: Path) -> None:
+    run = load_run(Path("maps_luong"), "cpu")
+    sources, targets = pairs()
+    assert readable_pairs(run, ["", *sources], ["x", *targets], 1) == [1]
+    assert readable_pairs(run, ["", *sources], ["x", *targets]) == list(range(1, len(sources) + 1))
+    with pytest.raises(
+        Mistake, match="The model cannot read any of the sentence pairs, because each has a side that is empty"
+    ):
+        readable_pairs(run, [""], ["x"])
+
+
+def test_pairs_too_long_for_the_model_are_skipped(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = load_run(Path("maps_luong"), "cpu")
+    sources, targets = pairs()
+    lengths = [len(run.tokenizers.source.encode(line)) for line in sources]
+    monkeypatch.setattr(Luong, "max_source", property(lambda _: max(lengths)))
+    kept = readable_pairs(run, sources, targets)
+    assert kept == [index for index, length in enumerate(lengths) if length < max(lengths)]
+    assert 0 < len(kept) < len(sources)
