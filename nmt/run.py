@@ -23,7 +23,12 @@ class Run:
         self.runs, self.engine = list(runs), engine
 
     def __repr__(self) -> str:
-        described = [_description(run) for run in self.runs]
+        described = [
+            f"Run(run_dir='{run.directory.path}', direction={run.direction}, model={type(run.model).__name__}, "
+            f"scorer={type(run.model.sites['cross'][0].scorer).__name__}, device={run.device}, "
+            f"precision={run.precision})"
+            for run in self.runs
+        ]
         return described[0] if len(described) == 1 else f"Ensemble({', '.join(described)})"
 
     def translate(
@@ -196,14 +201,6 @@ def _by_line(sentences: Iterable[SentenceMaps], lines: int) -> list[list[Attenti
     for sentence in sentences:
         maps[sentence.line - 1] = sentence.maps
     return maps
-
-
-def _description(run: LoadedRun) -> str:
-    scorer = type(run.model.sites["cross"][0].scorer).__name__
-    return (
-        f"Run(run_dir='{run.directory.path}', direction={run.direction}, model={type(run.model).__name__}, "
-        f"scorer={scorer}, device={run.device}, precision={run.precision})"
-    )
 
 
 def _pairs(sources: Any, targets: Any) -> tuple[list[str], list[str]]:

@@ -8,7 +8,6 @@ from nmt.commands.average_settings import AverageSettings
 from nmt.config.job import Job
 from nmt.errors import Mistake
 from nmt.files import check_writable, locked
-from nmt.models import Seq2Seq
 from nmt.models.embeddings import with_plain_weights
 from nmt.runs.directory import RunDirectory
 from nmt.runs.load import LoadedRun, build_model, choose_device, load_run, save_weights
@@ -21,10 +20,9 @@ logger = logging.getLogger(__name__)
 
 
 def average(job: Job[AverageSettings]) -> None:
-    """Writes the averaged run, evaluates it on the test split, and prints its folder and scores.
+    """Writes the averaged run, scores it on the test split, and prints its folder and scores.
 
-    Raises Mistake, before anything is written, if the run, its checkpoints or
-    `out` cannot be used.
+    Raises Mistake, before anything is written, if the run, its checkpoints or `out` cannot be used.
     """
     settings = job.settings
     source = load_run(Path(settings.run_dir), settings.device)
@@ -43,29 +41,25 @@ def average(job: Job[AverageSettings]) -> None:
     with locked(out.path):
         if out.state() != before:
             raise Mistake(f"Another command has written to {out.path} in the meantime; run this command again.")
-        _write(source, model, files, out, job)
-
-
-def _write(source: LoadedRun, model: Seq2Seq, files: list[Path], out: RunDirectory, job: Job[AverageSettings]) -> None:
-    """Writes the averaged run, its metrics.json last, then scores the run and adds the scores to that file."""
-    out.clear()
-    out.write_config(source.directory.config())
-    out.write_tokenizers(source.tokenizers, source.direction)
-    save_weights(model, out.weights)
-    metrics = {
-        **source.directory.metrics(),
-        "command": job.command,
-        "averaged": [file.name for file in files],
-        "averaged_from": source.directory.metrics()["command"],
-        "scores": {},
-    }
-    out.write_metrics(metrics)
-    with_plain_weights(model)
-    device = choose_device(job.settings.device)
-    run = LoadedRun(out, source.settings, source.tokenizers, model.eval().to(device), device)
-    scores = score_test_split(run)
-    out.write_metrics({**metrics, "scores": {"test": [score.record() for score in scores]} if scores else {}})
-    print_run(out.path, scores)
+        out.clear()
+        out.write_config(source.directory.config())
+        out.write_tokenizers(source.tokenizers, source.direction)
+        save_weights(model, out.weights)
+        metrics = {
+            **source.directory.metrics(),
+            "command": job.command,
+            "averaged": [file.name for file in files],
+            "averaged_from": source.directory.metrics()["command"],
+            "scores": {},
+        }
+        # Last, because a folder with metrics.json counts as a finished run. The scores are added when they are known.
+        out.write_metrics(metrics)
+        with_plain_weights(model)
+        device = choose_device(settings.device)
+        run = LoadedRun(out, source.settings, source.tokenizers, model.eval().to(device), device)
+        scores = score_test_split(run)
+        out.write_metrics({**metrics, "scores": {"test": [score.record() for score in scores]} if scores else {}})
+        print_run(out.path, scores)
 
 
 def checkpoint_files(source: LoadedRun, kind: Literal["best", "recent"], number: int | None) -> list[Path]:

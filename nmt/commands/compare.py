@@ -7,7 +7,7 @@ from nmt.config.job import Job
 from nmt.files import folder_to_write
 from nmt.runs.directory import RunDirectory
 from nmt.scoring.differences import differences
-from nmt.scoring.score_table import System, file_systems, report, run_system
+from nmt.scoring.score_table import file_systems, report, run_system
 
 
 def compare(job: Job[CompareSettings]) -> None:
@@ -18,23 +18,17 @@ def compare(job: Job[CompareSettings]) -> None:
         systems, references = file_systems(settings.outputs, settings.reference or [])
     else:
         runs = [RunDirectory(Path(path)) for path in settings.run_dirs]
-        systems, references = _run_systems(runs, settings.device, settings.split)
+        for run in runs:
+            run.require_finished()
+        columns = {"run": [str(run.path) for run in runs]}
+        averaged = [str(len(run.metrics().get("averaged", ())) or "") for run in runs]  # the number of checkpoints
+        if any(averaged):
+            columns["averaged"] = averaged
+        columns |= differences([run.config() for run in runs])
+        systems, references = [], []
+        for number, run in enumerate(runs):
+            described = {key: values[number] for key, values in columns.items()}
+            # The first run reads the references; the others must have the same ones.
+            system, references = run_system(run.path, settings.device, settings.split, described, references or None)
+            systems.append(system)
     print(report(systems, references, out))
-
-
-def _run_systems(runs: list[RunDirectory], device: str, split: str) -> tuple[list[System], list[list[str]]]:
-    """The runs as systems, described by their folders and the settings that differ, and the references they share."""
-    for run in runs:
-        run.require_finished()
-    columns = {"run": [str(run.path) for run in runs]}
-    averaged = [str(len(run.metrics().get("averaged", ())) or "") for run in runs]  # the number of checkpoints
-    if any(averaged):
-        columns["averaged"] = averaged
-    columns |= differences([run.config() for run in runs])
-    systems: list[System] = []
-    references = None
-    for number, run in enumerate(runs):
-        settings = {key: values[number] for key, values in columns.items()}
-        system, references = run_system(run.path, device, split, settings, references)
-        systems.append(system)
-    return systems, references or []

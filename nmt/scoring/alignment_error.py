@@ -96,7 +96,7 @@ def read_valid_gold(run: LoadedRun) -> Gold | None:
     if absent:
         raise Mistake(
             f"{absent[0]} does not exist. It belongs to the run's data.valid, which is used to choose the map for the "
-            "alignment error rate; run the command in the folder where the run was run, or copy the file."
+            "alignment error rate; run the command in the folder where the run was trained, or copy the file."
         )
     path = gold_file(run, prefix)
     return read_gold(path, read_pairs(prefix, run.direction), run.direction) if path else None

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
 
 import yaml
 
@@ -21,8 +20,13 @@ def differences(configs: Sequence[Config]) -> dict[str, list[str]]:
     An object is printed as the name of its YAML file, such as `dot`. A key that the sites of a model inherit from the
     whole configuration, such as the scorer, appears once.
     """
+    names = _names_of_classes()
     printed = [
-        {key: _printed(key, value) for key, value in leaves(config).items() if key.split(".")[0] not in _NOT_COMPARED}
+        {
+            key: names.get(value, value.rpartition(".")[2]) if key.endswith("_target_") else written(value)
+            for key, value in leaves(config).items()
+            if key.split(".")[0] not in _NOT_COMPARED
+        }
         for config in configs
     ]
     keys = dict.fromkeys(key for values in printed for key in values)
@@ -32,12 +36,6 @@ def differences(configs: Sequence[Config]) -> dict[str, list[str]]:
         key for key in columns for other in columns if key.endswith(f".{other}") and columns[key] == columns[other]
     }
     return {key.removesuffix("._target_"): values for key, values in columns.items() if key not in repeated}
-
-
-def _printed(key: str, value: Any) -> str:
-    if key.endswith("_target_"):
-        return _word(str(value))
-    return written(value)
 
 
 def _number(printed: str) -> float | str:
@@ -50,7 +48,7 @@ def _number(printed: str) -> float | str:
 
 
 @cache
-def _words() -> dict[str, str]:
+def _names_of_classes() -> dict[str, str]:
     """The name of the YAML file in configs/ for each class."""
     names: dict[str, str] = {}
     for path in sorted(CONFIGS.glob("*/*.yaml")):
@@ -60,7 +58,3 @@ def _words() -> dict[str, str]:
         if target:
             names.setdefault(target, path.stem)
     return names
-
-
-def _word(target: str) -> str:
-    return _words().get(target, target.rpartition(".")[2])

@@ -20,7 +20,7 @@ from nmt.files import write_json
 from nmt.pace import Pace
 from nmt.runs.load import LoadedRun
 from nmt.runs.search import Engine, build_translator, longest_source, search_config
-from nmt.scoring.alignment_error import Gold, Links, alignment_error
+from nmt.scoring.alignment_error import Links, alignment_error
 from nmt.scoring.forced_scores import Perplexity, log_probs, perplexity
 from nmt.scoring.test_sets import TestSet, split_test_set
 from nmt.text import detokenizer, normalize
@@ -75,9 +75,14 @@ def score_runs(
     gold = test_set.gold if len(runs) == 1 else None
     if test_set.gold and not gold:
         logger.info("No alignment error rate: each of the %d runs aligns in its own way", len(runs))
+    scores = corpus_scores(hypotheses, test_set.references, all_metrics(test_set.tokenized))
+    if test_set.tokenized or looks_tokenized(test_set.references[0]):
+        scores.append(plain_text_bleu(hypotheses, test_set.references, runs[0].direction.target))
+    if comet:
+        scores.append(comet(test_set.sources, hypotheses, test_set.references[0]))
     result = RunScores(
         hypotheses,
-        _scores(test_set, hypotheses, runs[0].direction.target, comet),
+        scores,
         by_length(hypotheses, test_set.references, test_set.sources, headline),
         by_rarest_word(hypotheses, test_set.references, test_set.sources, counts, headline) if counts else [],
         alignment_error(runs[0], gold, test_set.valid_gold, batch_tokens) if gold else None,
@@ -100,15 +105,6 @@ def score_test_split(run: LoadedRun) -> list[Score]:
         return []
     logger.info("Scoring the test split")
     return score_runs([run], split_test_set(run, "test")).scores
-
-
-def _scores(test_set: TestSet, hypotheses: Sequence[str], language: str, comet: Comet | None) -> list[Score]:
-    scores = corpus_scores(hypotheses, test_set.references, all_metrics(test_set.tokenized))
-    if test_set.tokenized or looks_tokenized(test_set.references[0]):
-        scores.append(plain_text_bleu(hypotheses, test_set.references, language))
-    if comet:
-        scores.append(comet(test_set.sources, hypotheses, test_set.references[0]))
-    return scores
 
 
 def plain_text_bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str]], language: str) -> Score:
@@ -153,14 +149,14 @@ def conditions(
         test_set.references,
         test_set.tokenized,
         *([test_set.documents] if test_set.documents is not None else []),
-        [(gold.pairs, _sorted_links(gold)) for gold in (test_set.gold, test_set.valid_gold) if gold],
+        [
+            (gold.pairs, [(sorted(links.sure), sorted(links.possible)) for links in gold.alignments])
+            for gold in (test_set.gold, test_set.valid_gold)
+            if gold
+        ],
         os.environ.get("SACREBLEU_SEED", "12345"),  # sacrebleu's default
     ]
     return {"runs": [str(run.directory.path) for run in runs], **settings, "made_with": content_key(hashed)}
-
-
-def _sorted_links(gold: Gold) -> list[Any]:
-    return [(sorted(alignment.sure), sorted(alignment.possible)) for alignment in gold.alignments]
 
 
 def training_counts(run: LoadedRun) -> Counter[str]:

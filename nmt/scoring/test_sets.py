@@ -105,7 +105,7 @@ def _warn_of_changed_files(run: LoadedRun, prefix: str) -> None:
     for file, digest in corpus_hashes([prefix], run.direction).items():
         if recorded.get(file, digest) != digest:
             logger.warning(
-                "%s has changed since %s was run: these scores are not comparable with the earlier ones.",
+                "%s has changed since %s was trained: these scores are not comparable with the earlier ones.",
                 file,
                 run.directory.path,
             )

@@ -8,9 +8,9 @@ import pytest
 import nmt
 from nmt.attention.edits import Given, Off, OfHead, Scaled, Uniform
 from nmt.attention.normalizers import Softmax, Sparsemax
-from nmt.commands.ablate_attention import ABLATIONS
 from nmt.errors import Mistake
-from nmt.insight.interventions import Comparison, Decoded, Intervention, intervene, intervened
+from nmt.insight.ablation import ABLATIONS
+from nmt.insight.interventions import Decoded, Intervention, InterventionEffect, intervene, intervened
 from nmt.runs.load import LoadedRun, load_run
 from nmt.runs.search import build_translator
 from nmt.scoring.forced_scores import log_probs
@@ -34,7 +34,7 @@ def ids(trained: LoadedRun, line: str, target: str = "") -> tuple[list[int], lis
     return trained.tokenizers.source.encode(line), trained.tokenizers.target.encode(target)
 
 
-def compared(trained: LoadedRun, *interventions: Intervention) -> Comparison:
+def compared(trained: LoadedRun, *interventions: Intervention) -> InterventionEffect:
     source, target = ids(trained, LINE, TARGET)
     return intervene(trained, source, interventions, target)
 
