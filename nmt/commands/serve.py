@@ -8,6 +8,7 @@ from pathlib import Path
 
 from nmt.commands.serve_settings import ServeSettings
 from nmt.config.job import Job
+from nmt.data.corpus import text_lines
 from nmt.errors import Mistake
 from nmt.files import existing_file
 
@@ -35,7 +36,8 @@ def serve(job: Job[ServeSettings]) -> None:
     keys = frozenset[str]()
     if settings.api_keys is not None:
         file = existing_file("api_keys", settings.api_keys)
-        keys = frozenset(line.strip() for line in file.read_text(encoding="utf-8").splitlines() if line.strip())
+        with file.open("rb") as stream:
+            keys = frozenset(line.strip() for line in text_lines(stream, str(file)) if line.strip())
         if not keys:
             raise Mistake(f"{file} contains no API keys; write one per line.")
     gallery = Gallery(

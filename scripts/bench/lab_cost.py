@@ -74,9 +74,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
-    """Measures what the options ask for. Raises Mistake or FileNotFoundError if they are not usable."""
+    """Measures what the options ask for. Raises Mistake if they are not usable."""
     if not options.source.is_file():
-        raise FileNotFoundError(f"File not found: {options.source}.")
+        raise Mistake(f"File not found: {options.source}.")
     texts = [line for line in read_lines(options.source) if len(line.split()) == options.words][: options.sentences]
     if not texts:
         raise Mistake(f"{options.source} has no sentence of {options.words} words; choose another --words.")

@@ -234,9 +234,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
-    """Measures what the options ask for. Raises Mistake or FileNotFoundError if they are not usable."""
+    """Measures what the options ask for. Raises Mistake if they are not usable."""
     if not options.source.is_file():
-        raise FileNotFoundError(f"File not found: {options.source}.")
+        raise Mistake(f"File not found: {options.source}.")
     levels = [int(level) for level in options.levels.split(",") if level.isdecimal()]
     if not levels or min(levels) < 1 or len(levels) != len(options.levels.split(",")):
         raise Mistake(f"--levels is {options.levels}; it must be numbers of clients, such as {LEVELS}.")

@@ -140,14 +140,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
-    """Measures what the options ask for. Raises Mistake or FileNotFoundError if they are not usable."""
+    """Measures what the options ask for. Raises Mistake if they are not usable."""
     systems = dict(system.partition("=")[::2] for system in options.system)
     for name, command in systems.items():
         if not name or not command:
             raise Mistake(f"--system '{name}' has no command; write NAME=COMMAND.")
     for file in (options.source, options.tokenizer, options.reference):
         if file is not None and not file.is_file():
-            raise FileNotFoundError(f"File not found: {file}.")
+            raise Mistake(f"File not found: {file}.")
     if options.rounds < 1:
         raise Mistake(f"--rounds is {options.rounds}; it must be at least 1.")
     return measure(systems, options.source, options.rounds, options.tokenizer, options.reference)

@@ -104,7 +104,7 @@ def run_of(combination: Row, folder: Path) -> LoadedRun:
 
 
 def difference(trained: LoadedRun, format: str, out: Path) -> float:
-    """The largest difference of a log-probability, in nats. Raises ValueError if the format refuses the model."""
+    """The largest difference of a log-probability, in nats. Raises Mistake if the format refuses the model."""
     out.mkdir()
     write_format(trained, format, out, "float32")
     pairs = read_pairs("sample:valid", DIRECTION)

@@ -47,11 +47,13 @@ def test_an_address_that_is_taken_is_refused(here: Path) -> None:
         ({"allow_origins": ["*"]}, r"allow_origins is '\*', which lets every web page use the server; name the"),
         ({"port": 70000}, "port is 70000; it must be a port from 1 to 65535, or 0 for a free one"),
         ({"api_keys": "empty"}, "empty contains no API keys; write one per line"),
+        ({"api_keys": "latin"}, r"latin, line 1 is not UTF-8 \(.*\); convert the file with iconv"),
         ({"api_keys": "nowhere"}, "api_keys.*nowhere"),
     ],
 )
 def test_what_cannot_be_served_is_refused(here: Path, changes: dict, message: str) -> None:
     (here / "empty").write_text("\n")
+    (here / "latin").write_bytes(b"caf\xe9\n")
     with pytest.raises(Mistake, match=message):
         serve(job("serve", **{"run_dirs": ["maps_luong"], **changes}))
 

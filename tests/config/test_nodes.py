@@ -1,0 +1,74 @@
+"""How a YAML node becomes an object, and which of its errors are the user's."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, field_validator
+
+from nmt.config.nodes import make
+from nmt.config.schema import validated
+from nmt.errors import Mistake
+
+
+class Part:
+    def __init__(self, width: int, inner: Any = None) -> None:
+        if width < 0:
+            raise KeyError("a bug")
+        self.width, self.inner = width, inner
+
+
+def part(**arguments: Any) -> dict[str, Any]:
+    return {"_target_": f"{__name__}.Part", **arguments}
+
+
+def test_a_node_and_the_nodes_inside_it_become_objects() -> None:
+    whole = make(part(inner=[part(width=2)]), width=3)
+    assert (whole.width, whole.inner[0].width) == (3, 2)
+    assert make(part(_partial_=True))(5).width == 5
+
+
+@pytest.mark.parametrize(
+    ("node", "message"),
+    [
+        (part(width=1, innner=2), r"^Unknown argument of .*\.Part 'innner'\. Did you mean 'inner'\? Available: "),
+        (part(_partial_=True, depth=2), r"^Unknown argument of .*\.Part 'depth'"),
+        (part(width=1, inner=part(depth=2)), r"^Unknown argument of .*\.Part 'depth'"),
+        (part(), r"\.Part needs the argument 'width'; add it to the node with this _target_\.$"),
+        (part(width=1, inner=[part()]), r"\.Part needs the argument 'width'"),
+        ({"_target_": "torch.optim.Nope"}, r"^Error loading 'torch\.optim\.Nope'\. Check the value of _target_\.$"),
+        ({"_target_": "nowhere.Part"}, r"^Error loading 'nowhere\.Part'\. Check the value of _target_\.$"),
+        ({"_target_": "torch.pi"}, r"^Error loading 'torch\.pi'\. Check the value of _target_\.$"),
+    ],
+)
+def test_a_node_that_does_not_fit_its_constructor_is_a_mistake(node: dict[str, Any], message: str) -> None:
+    with pytest.raises(Mistake, match=message):
+        make(node)
+
+
+@pytest.mark.parametrize("call", [lambda: make(part(width=-1)), lambda: make(part(_partial_=True))(-1)])
+def test_an_error_in_a_constructor_is_raised_unchanged(call: Callable[[], Any]) -> None:
+    with pytest.raises(KeyError, match="a bug") as bug:
+        call()
+    assert bug.traceback[-1].name == "__init__"
+
+
+class Checked(BaseModel):
+    size: int
+
+    @field_validator("size")
+    @classmethod
+    def check_size(cls, size: int) -> int:
+        if size < 0:
+            raise Mistake(f"size is {size}; it must be at least 0.")
+        number, _ = [size]
+        return number
+
+
+def test_a_bug_in_a_check_of_the_settings_is_no_mistake_of_the_user() -> None:
+    """pydantic catches every ValueError of a check."""
+    with pytest.raises(Mistake, match=r"^size is -1; it must be at least 0\.$"):
+        validated(Checked, {"size": -1})  # type: ignore[type-var]
+    with pytest.raises(ValueError, match="not enough values to unpack") as bug:
+        validated(Checked, {"size": 1})  # type: ignore[type-var]
+    assert not isinstance(bug.value, Mistake)
