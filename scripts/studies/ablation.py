@@ -148,14 +148,15 @@ def main(arguments: Sequence[str]) -> None:
     names, without = [BASE, *asked], refused(asked, options.overrides)
     if not options.table_only:
         trained = [name for name in names if name not in without]
-        if not all(RunDirectory(options.out / name).finished for name in trained):
-            add_circumstances(options.out, "ablation", arguments, options.jobs)
+        kept = all(RunDirectory(options.out / name).finished for name in trained)
 
         def train(name: str) -> None:
             sweep("nmt.train", options.out, name, [*options.overrides, *PARTS.get(name, [])], threads)
 
         with ThreadPoolExecutor(options.jobs) as pool:
             list(pool.map(train, trained))
+        if not kept:
+            add_circumstances(options.out, "ablation", arguments, options.jobs)
     table, facts = report(names, options.out, without)
     facts["p"] = f"paired bootstrap over sentences; one run each; not corrected for {len(asked)} comparisons"
     text = "\n".join([table.markdown(), "", *(f"- {name}: {fact}" for name, fact in facts.items() if fact)])

@@ -244,8 +244,8 @@ def main(arguments: Sequence[str]) -> None:
     check_folder("--out", options.out)
     threads = threads_each(options.jobs)
     if not options.table_only:
-        add_circumstances(options.out, "pretraining", arguments, options.jobs)
         make_runs(options, threads)
+        add_circumstances(options.out, "pretraining", arguments, options.jobs)
     text = report(options)
     for made in circumstances(options.out):
         shared = ", so the times of the arms, and the length of `longer`, are approximate" if made["jobs"] > 1 else ""

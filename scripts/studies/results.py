@@ -118,9 +118,10 @@ def main(arguments: Sequence[str]) -> None:
     threads = threads_each(options.jobs)
     check_folder("--out", options.out)
     if not options.table_only:
-        if not all(row.run.finished for row in rows):
-            add_circumstances(options.out, "results", arguments, options.jobs)
+        kept = all(row.run.finished for row in rows)
         make_runs(options, rows, threads)
+        if not kept:
+            add_circumstances(options.out, "results", arguments, options.jobs)
     made = circumstances(options.out)
     records = [record(row, made) for row in rows]
     text = report(records)
