@@ -218,6 +218,7 @@ class LoopSettings(Keys):
     optimizer: Node
     schedule: Node
     logger: Node
+    callbacks: Node
     encoder_self: Node | None = None
     """The parts that this site uses instead of `scorer` and `normalizer`; the resolved `model` contains them."""
 

@@ -11,7 +11,7 @@ from nmt.config.messages import written
 from nmt.config.nodes import CONFIGS, Config
 
 # These keys do not affect the result of a run.
-_NOT_COMPARED = ("run_dir", "resume", "overwrite", "cache_dir", "logger", "checkpoints")
+_NOT_COMPARED = ("run_dir", "resume", "overwrite", "cache_dir", "logger", "callbacks", "checkpoints")
 
 
 def differences(configs: Sequence[Config]) -> dict[str, list[str]]:

@@ -12,7 +12,6 @@ from typing import Any
 import torch
 from lightning.pytorch.callbacks import Callback, LearningRateMonitor, RichProgressBar, Timer
 
-from nmt.config.nodes import make
 from nmt.errors import FULL_DISK, INTERRUPTED, CheckFailed, Mistake
 from nmt.files import locked, write_json
 from nmt.runs.directory import RunDirectory
@@ -28,6 +27,7 @@ from nmt.training.checkpoints import (
     newest_whole,
     tidy,
 )
+from nmt.training.extensions import build_callbacks, build_loggers
 from nmt.training.limits import reached_limits
 from nmt.training.machine import build_trainer, rank
 from nmt.training.out_of_memory import batch_too_large
@@ -98,6 +98,8 @@ def fit(prepared: Prepared) -> dict[str, Any]:
         LastValidation(),
         time_limit,
         stop_early,
+        # The user's own see every step and validation as those above do, and their states are in the checkpoints.
+        *build_callbacks(settings.callbacks),
     ]
     # Swaps the averaged weights in when a validation begins, and out after the callbacks above that use them.
     if settings.ema_decay is not None:
@@ -108,10 +110,7 @@ def fit(prepared: Prepared) -> dict[str, Any]:
     callbacks += [best, LastCheckpoint(run.checkpoints), StopOnSignal(run.checkpoints / LAST)]
     if bar:
         callbacks.append(RichProgressBar(console_kwargs={"stderr": True}))
-    # A resumed run logs to a new version, because the CSV logger would delete the old one.
-    versions = [int(number) for path in run.logs.glob("version_*") if (number := path.name[8:]).isdecimal()]
-    version = max(versions, default=-1) + 1
-    loggers = [make(node)(save_dir=run.logs, name="", version=version) for node in settings.logger.values()]
+    loggers = build_loggers(settings.logger, run.logs)
     if loggers:
         callbacks.append(LearningRateMonitor(logging_interval="step"))
 

@@ -22,6 +22,7 @@ from nmt.files import cache_folder, check_folder, check_unlocked, check_writable
 from nmt.runs.directory import RunDirectory
 from nmt.runs.record import training_record
 from nmt.text import TokenizerPair
+from nmt.training.extensions import check_extensions
 from nmt.training.kind import Kind, ModelT
 from nmt.training.limits import steps_of_training
 from nmt.training.machine import choose_machine, faster_precision, quiet, rank
@@ -99,6 +100,7 @@ def prepare(
     origin = stored_run(job, run, changes, kind.settings) if resumes else kind.new(job, run, changes)
     config, settings = origin.config, origin.settings
     kind.check_buildable(settings)
+    check_extensions(settings)
     machine = choose_machine(settings.trainer)
 
     # Every line is read before the files are hashed and tokenized, so that a damaged one is reported at once.

@@ -14,7 +14,7 @@ from nmt.training import machine
 
 OWNED = {
     "logger": "the group logger chooses it",
-    "callbacks": "progress, checkpoints and validation are ours",
+    "callbacks": "the group callbacks adds to ours",
     "default_root_dir": "run_dir is the place of a run",
     "enable_checkpointing": "checkpoints.keep",
     "enable_progress_bar": "nmt.training.loop chooses by the terminal",

@@ -1,0 +1,94 @@
+"""The loggers and callbacks that a run's user chooses."""
+
+import csv
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import lightning
+import pytest
+import torch
+
+from nmt.commands.pretrain import pretrain
+from nmt.commands.train import train
+from nmt.config.job import Job
+from nmt.errors import Mistake
+
+SHORT = {"run_dir": "new", "trainer__max_steps": 4, "validation__every": 2, "trainer__log_every_n_steps": 1}
+
+
+class Listener(lightning.Callback):
+    """Remembers, across a resume, after how many steps a batch ended, and how many batches a step had."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.steps: list[tuple[int, int]] = []
+
+    def on_train_batch_end(self, trainer: lightning.Trainer, task: Any, outputs: Any, batch: Any, _: int) -> None:
+        self.steps.append((trainer.global_step, len(batch)))
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"name": self.name, "steps": self.steps}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.steps = list(state_dict["steps"])
+
+
+def test_a_csv_log_has_a_row_for_every_step_and_resuming_begins_a_new_one(
+    job: Callable[..., Job], corpus_copy: Path
+) -> None:
+    train(job("train", **SHORT, logger="csv", trainer__accumulate_grad_batches=2))
+    train(job("train", run_dir="new", resume="true", trainer__max_steps=6))
+    logs = corpus_copy / "new" / "logs"
+    assert sorted(path.relative_to(logs).as_posix() for path in logs.rglob("*.*")) == [
+        "version_0/metrics.csv",
+        "version_1/metrics.csv",
+    ]
+    steps = []
+    for version in ("version_0", "version_1"):
+        with (logs / version / "metrics.csv").open(encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        steps.append([int(row["step"]) for row in rows if row["train_loss"]])
+        assert any(row["valid_loss"] for row in rows)
+    assert steps == [[0, 1, 2, 3], [4, 5]]
+
+
+def test_without_a_logger_there_are_no_logs(job: Callable[..., Job], corpus_copy: Path) -> None:
+    train(job("train", **SHORT, logger="none"))
+    assert not (corpus_copy / "new" / "logs").exists()
+
+
+@pytest.mark.parametrize("logger", ["wandb", "mlflow"])
+@pytest.mark.parametrize(("command", "function"), [("train", train), ("pretrain", pretrain)])
+def test_a_missing_package_is_named_before_anything_is_written(
+    job: Callable[..., Job],
+    corpus_copy: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    logger: str,
+    command: str,
+    function: Callable[[Job], None],
+) -> None:
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(
+        "nmt.training.extensions.find_spec", lambda name: None if name in ("wandb", "mlflow") else find_spec(name)
+    )
+    message = rf"logger={logger} needs the package {logger}, .*; run pip install .* '\.\[{logger}\]' first, or use"
+    with pytest.raises(Mistake, match=message):
+        function(job(command, run_dir="new", logger=logger))
+    assert not (corpus_copy / "new").exists()
+
+
+def test_a_callback_of_the_user_s_own_sees_every_step_and_is_resumed(
+    job: Callable[..., Job], corpus_copy: Path
+) -> None:
+    own = {"+callbacks__mine": f"{{_target_: {__name__}.Listener, name: x}}"}
+    train(job("train", **SHORT, **own, trainer__accumulate_grad_batches=2))
+    train(job("train", run_dir="new", resume="true", trainer__max_steps=6, **own))
+    checkpoint = torch.load(corpus_copy / "new" / "checkpoints" / "last.ckpt", weights_only=True)
+    assert checkpoint["callbacks"]["Listener"] == {"name": "x", "steps": [(step, 2) for step in range(1, 7)]}
+
+
+def test_what_is_no_callback_is_refused(job: Callable[..., Job]) -> None:
+    with pytest.raises(Mistake, match=r"callbacks\.mine is a OrderedDict, which is not a Lightning callback: set"):
+        train(job("train", run_dir="new", **{"+callbacks__mine": "{_target_: collections.OrderedDict}"}))
