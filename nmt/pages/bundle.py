@@ -11,15 +11,19 @@ _EXPORT = re.compile(r"^export ((?:async function|function|const|class) (\w+))",
 _UNSAFE = re.compile(r"</script|<!--", re.IGNORECASE)
 
 
-def bundle(entry: str) -> str:
+def bundle(entry: Path) -> str:
     """The entry module and everything that it imports, as one module.
 
     Each module becomes a function that runs once and returns its exports, so modules may use the same names. The
     modules import by relative paths and without `as`, export only functions, classes and single constants by name,
     and import each other in no circle. Raises ValueError otherwise, and if a module cannot stand inside <script>.
     """
+    entry = entry.resolve()
     parts: list[str] = []
     exports: dict[Path, list[str]] = {}
+
+    def variable(path: Path) -> str:
+        return "$" + re.sub(r"\W", "_", path.relative_to(entry.parent).with_suffix("").as_posix())
 
     def add(path: Path, importers: tuple[Path, ...]) -> None:
         if path in importers:
@@ -32,7 +36,7 @@ def bundle(entry: str) -> str:
             add(imported, (*importers, path))
             if missing := set(re.findall(r"\w+", names)) - set(exports[imported]):
                 raise ValueError(f"{path.name} imports {sorted(missing)[0]}, which {imported.name} does not export.")
-        body = _IMPORT.sub(lambda match: f"const {match[1]} = {_variable((path.parent / match[2]).resolve())};\n", text)
+        body = _IMPORT.sub(lambda match: f"const {match[1]} = {variable((path.parent / match[2]).resolve())};\n", text)
         exports[path] = [name for _, name in _EXPORT.findall(text)]
         body = _EXPORT.sub(r"\1", body)
         if left := re.search(r"^(?:import|export)\b.*", body, re.MULTILINE):
@@ -40,11 +44,7 @@ def bundle(entry: str) -> str:
         if _UNSAFE.search(body):
             raise ValueError(f"{path.name} has a text that ends a script; split it.")
         result = f"return {{ {', '.join(exports[path])} }};\n" if exports[path] else ""
-        parts.append(f"const {_variable(path)} = (() => {{\n{body}{result}}})();\n")
+        parts.append(f"const {variable(path)} = (() => {{\n{body}{result}}})();\n")
 
-    add(WEB / entry, ())
+    add(entry, ())
     return "\n".join(parts)
-
-
-def _variable(path: Path) -> str:
-    return "$" + re.sub(r"\W", "_", str(path.relative_to(WEB).with_suffix("")))

@@ -97,7 +97,7 @@ def write_viewer(path: Path, runs: Sequence[ViewedRun]) -> None:
         raise Mistake("There are no runs to view; pass at least one run with its sentences.")
     template = (WEB / "viewer.html").read_text(encoding="utf-8")
     template = template.replace(_STYLE_HERE, (WEB / "style.css").read_text(encoding="utf-8"))
-    before, after = template.replace(_SCRIPT_HERE, bundle("viewer.js")).split(_DATA_HERE)
+    before, after = template.replace(_SCRIPT_HERE, bundle(WEB / "viewer.js")).split(_DATA_HERE)
     with atomic_write(path) as part, part.open("w", encoding="utf-8") as page:
         page.write(before)
         index = {"runs": [_write_run(page, number, run) for number, run in enumerate(runs)]}

@@ -17,7 +17,9 @@ from nmt.maps.attention_map import BOS, EOS, AttentionMap, SentenceMaps
 from nmt.pages.viewer import ViewedRun, write_viewer
 
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-_SHOWN = "document.querySelector('#heat').toDataURL()"
+_SHOWN = "document.querySelector('#heat').getAttribute('aria-label')"
+# The label is set with the drawing, which the browser paints in the next frame.
+_PAINTED = "() => new Promise(resolve => requestAnimationFrame(() => setTimeout(resolve)))"
 _SIZES = {"sentences": 100, "tokens": 60, "layers": 6, "heads": 8}
 
 
@@ -59,11 +61,13 @@ def in_browser(path: Path, rounds: int) -> dict[str, list[float]]:
             start = time.perf_counter()
             page.goto(path.as_uri())
             page.wait_for_selector("#heat[aria-label]")
+            page.evaluate(_PAINTED)
             opened.append(time.perf_counter() - start)
             before = page.evaluate(_SHOWN)
             start = time.perf_counter()
             page.select_option("#sentence", index=1)
             page.wait_for_function(f"before => ({_SHOWN}) !== before", arg=before, polling=5)
+            page.evaluate(_PAINTED)
             changed.append(time.perf_counter() - start)
             page.close()
     return {"open": opened, "change": changed}
