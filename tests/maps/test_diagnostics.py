@@ -5,7 +5,7 @@ import pytest
 
 from nmt.errors import Mistake
 from nmt.maps.attention_map import AttentionMap, LocalWindow, SentenceMaps, site_labels
-from nmt.maps.diagnostics import Measures, measure, per_head, per_sentence, worst_first
+from nmt.maps.diagnostics import Measures, head_entropies, measure, per_head, per_sentence, worst_first
 
 SOURCE, TARGET = ["▁a", "▁b", "."], ["▁x", "▁y", "▁z"]
 LABELS = site_labels(SOURCE, TARGET)
@@ -108,3 +108,14 @@ def test_the_worst_comes_first() -> None:
     assert [row.line for row in worst_first(rows[::-1], "special")] == [2, 1], "ties stay in order"
     with pytest.raises(Mistake, match=r"Unknown measure 'bleu'\. Available: coverage, distance, entropy"):
         worst_first(rows, "bleu")
+
+
+def test_entropy_is_the_mean_over_rows_of_normalized_weights_in_nats() -> None:
+    weights = np.zeros((1, 4, 3, 4), dtype=np.float32)
+    weights[0, 0] = 0.25
+    weights[0, 1, :, 2] = 0.5
+    weights[0, 2, 0] = 0.1
+    weights[0, 2, 1, 0] = 1
+    entropies = head_entropies(weights)
+    np.testing.assert_allclose(entropies[0, :3], [np.log(4), 0, np.log(4) / 2], atol=1e-6)
+    assert np.isnan(entropies[0, 3])

@@ -26,7 +26,8 @@ def test_modules_run_once_in_the_order_of_their_imports_and_may_use_the_same_nam
         'const own = "entry";\nlog(`${own} ${name} ${twice(21)}`);\n',
         twice='import {\n  log,\n} from "./part/log.js";\nconst own = "twice";\nlog(own);\n'
         "export const twice = (number) => 2 * number;\n",
-        part__log='const own = window.said = [];\nexport function log(text) { own.push(text); }\nexport const name = "log";\n',
+        part__log="const own = window.said = [];\nexport function log(text) { own.push(text); }\n"
+        'export const name = "log";\n',
     )
     page = browser.new_page()
     page.set_content(f'<script type="module">{bundle(entry)}</script>')

@@ -5,17 +5,15 @@ import json
 import re
 import zlib
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from viewed_sentences import EVIL_SOURCE, HEADS, LAYERS, SOURCE, TARGET, cross, sentence, written
+from viewed_sentences import EVIL_SOURCE, cross, sentence, written
 
 from nmt.errors import Mistake
-from nmt.maps.attention_map import BOS, EOS, LocalWindow, SentenceMaps
-from nmt.maps.diagnostics import head_entropies
+from nmt.maps.attention_map import EOS, SentenceMaps
 from nmt.pages.viewer import ViewedRun, write_viewer
 
 
@@ -40,48 +38,6 @@ def test_every_weight_is_in_the_page_to_two_thousandths_and_zero_is_zero(tmp_pat
     np.testing.assert_allclose(stored, weights, rtol=0, atol=0.5 / 255 + 1e-6)
     assert (stored[weights == 0] == 0).all()
     assert stored.max() > 0.5
-
-
-def test_the_index_has_labels_and_entropies(tmp_path: Path) -> None:
-    page = written(tmp_path / "a.html", sentence(3), replace(sentence(3, rank=2), score=-1.5))
-    run = index_of(page)["runs"][0]
-    assert run["name"] == "a run"
-    first, second = run["sentences"]
-    assert [first["label"], second["label"]] == [
-        "3: These cats are asleep.",
-        "3 (translation 2): These cats are asleep.",
-    ]
-    assert (second["line"], second["rank"], second["score"]) == (3, 2, -1.5)
-    assert first["score"] is None
-    site = first["sites"]["cross"]
-    assert (site["layers"], site["heads"]) == (LAYERS, HEADS)
-    labels = [first["sequences"][site[part]] for part in ("inputs", "outputs", "columns")]
-    assert labels == [[BOS, *TARGET], [*TARGET, EOS], [*SOURCE, EOS]]
-    assert len(first["sequences"]) == 3
-    assert np.array(site["entropy"]).shape == (LAYERS, HEADS)
-
-
-def test_entropy_is_the_mean_over_rows_of_normalized_weights_in_nats() -> None:
-    weights = np.zeros((1, 4, 3, 4), dtype=np.float32)
-    weights[0, 0] = 0.25
-    weights[0, 1, :, 2] = 0.5
-    weights[0, 2, 0] = 0.1
-    weights[0, 2, 1, 0] = 1
-    entropies = head_entropies(weights)
-    np.testing.assert_allclose(entropies[0, :3], [np.log(4), 0, np.log(4) / 2], atol=1e-6)
-    assert np.isnan(entropies[0, 3])
-
-
-def test_a_head_without_weights_has_no_entropy_in_the_index(tmp_path: Path) -> None:
-    page = written(tmp_path / "a.html", cross(np.zeros((1, 1, 3, 4), dtype=np.float32)))
-    assert index_of(page)["runs"][0]["sentences"][0]["sites"]["cross"]["entropy"] == [[None]]
-
-
-def test_the_centres_of_a_local_window_are_in_the_index(tmp_path: Path) -> None:
-    weights = np.full((1, 1, 3, 4), 0.25, dtype=np.float32)
-    local = LocalWindow(np.array([[[0, 1.234, 3]]], dtype=np.float32), np.ones((1, 1, 3, 4), dtype=bool), None)
-    page = written(tmp_path / "a.html", cross(weights, local))
-    assert index_of(page)["runs"][0]["sentences"][0]["sites"]["cross"]["center"] == [[[0, 1.23, 3]]]
 
 
 def test_text_of_a_sentence_cannot_leave_the_index(tmp_path: Path) -> None:

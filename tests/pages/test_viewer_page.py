@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from viewed_sentences import EVIL_SOURCE, HEADS, LAYERS, SOURCE, TARGET, cross, peak, peaky, sentence
 
-from nmt.maps.attention_map import BOS, EOS, SentenceMaps
+from nmt.maps.attention_map import BOS, EOS, LocalWindow, SentenceMaps
 from nmt.pages.viewer import ViewedRun, write_viewer
 
 Open = Callable[..., Any]
@@ -28,6 +28,10 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     long = SentenceMaps(1, 1, ["▁0", *["0"] * 44], ["▁0"], cross(np.full((1, 1, 2, 46), 1 / 46)).maps, -0.75)
     one_word = replace(long, maps=[replace(long.maps[0], columns=[*long.source_pieces, EOS])])
     write_viewer(folder / "whole.html", [ViewedRun(f"step {i}", [one_word]) for i in range(2)])
+    weights = np.stack([np.full((3, 4), 0.25, dtype=np.float32), np.zeros((3, 4), dtype=np.float32)])[None]
+    window = LocalWindow(np.array([[[0, 1.234, 3]] * 2], dtype=np.float32), np.ones((1, 2, 3, 4), dtype=bool), None)
+    ranked = [replace(cross(weights, window), rank=rank, score=score) for rank, score in ((1, -0.5), (2, -1.5))]
+    write_viewer(folder / "local.html", [ViewedRun("local", ranked)])
     write_viewer(folder / "two.html", [ViewedRun(name, [sentence(1)]) for name in ("runs/a", "runs/b")])
     return folder
 
@@ -386,3 +390,20 @@ def test_a_word_of_many_pieces_may_exceed_a_weight_of_1(visit: Open) -> None:
 def test_the_score_of_a_translation_is_shown_beside_it(visit: Open) -> None:
     page = visit("whole.html")
     assert page.locator("#pair .score").inner_text() == "-0.75"
+
+
+def test_a_window_has_its_center_and_a_head_without_weights_no_entropy(visit: Open) -> None:
+    page = visit("local.html#layer=0&head=0&word=2")
+    assert page.locator("#status").inner_text().endswith("(window around p = 1.23)")
+    assert page.locator("#heat .center-line").count() == 3
+    assert page.locator("#centers").is_visible()
+    assert page.locator("#entropy button").all_text_contents() == ["1.39", "–"], "log 4"
+    choose(page, head="mean")
+    shows(page, "head mean")
+    assert page.locator("#heat .center-line").count() == 0, "a mean of centers means nothing"
+
+
+def test_each_translation_of_a_line_is_a_sentence_of_its_own(visit: Open) -> None:
+    page = visit("local.html#sentence=1&rank=2")
+    assert page.locator("#sentence option").all_text_contents() == ["1: 0 1 2", "1 (translation 2): 0 1 2"]
+    assert page.locator("#pair .score").inner_text() == "-1.50"

@@ -68,16 +68,22 @@ export function bareLayout(place, { rows, columns }) {
 }
 
 /**
- * Draws a map. The result marks another selection without drawing everything again.
+ * What changes in a drawing without drawing everything again: the selection, or all weights.
+ * @typedef {{ select: (selection: Cell | null) => void, repaint: (weights: number[][], most: number) => void }} Drawing
+ */
+
+/**
  * @param {HTMLElement} place @param {AttentionMap} map @param {Layout} layout @param {Look} look
- * @returns {(selection: Cell | null) => void}
+ * @returns {Drawing}
  */
 export function drawHeatMap(place, map, layout, { most, selection, name, signed = false, choose, tip, drag }) {
   const { cell, font, left, top } = layout;
   const wide = cell * map.columns.length, high = cell * map.rows.length;
   const root = picture(layout.width, layout.height, name);
   if (font !== 13) root.style.fontSize = `${font}px`;
-  const paint = (/** @type {number} */ weight) => css((signed ? colorOfDifference : colorOf)(most > 0 ? weight / most : 0));
+  const paint = (/** @type {number} */ weight, largest = most) => css((signed ? colorOfDifference : colorOf)(largest > 0 ? weight / largest : 0));
+  /** @type {SVGElement[]} */
+  const cells = [];
   root.append(svg("rect", { class: "grid", fill: "#ddd", x: left - GAP, y: top - GAP, width: wide + GAP, height: high + GAP }));
   if (map.names) {
     root.append(svg("text", { class: "axis", x: left, y: 12 }, `${map.names[1]} →`), svg("text", { class: "axis", x: 0, y: top - 6 }, `${map.names[0]} ↓`));
@@ -97,10 +103,10 @@ export function drawHeatMap(place, map, layout, { most, selection, name, signed 
     label(text, map.rows[row], { "data-row": row }, { x: left - 8, y: y + cell / 2 + below, "text-anchor": "end" }, { x: 0, y, width: left, height: cell });
     map.columns.forEach((_, column) => {
       const x = left + column * cell, blocked = map.isBlocked?.(row, column) ?? false;
-      root.append(svg("rect", {
+      cells.push(root.appendChild(svg("rect", {
         class: blocked ? "cell blocked" : "cell", x, y, width: cell - GAP, height: cell - GAP,
         fill: paint(map.weights[row][column]), "data-row": row, "data-column": column,
-      }, ...tip ? [svg("title", {}, tip(row, column))] : []));
+      }, ...tip ? [svg("title", {}, tip(row, column))] : [])));
       if (blocked) root.append(svg("path", { class: "cross", d: `M${x + 4} ${y + cell - 5}L${x + cell - 5} ${y + 4}` }));
     });
     const center = map.centers?.[row];
@@ -114,7 +120,7 @@ export function drawHeatMap(place, map, layout, { most, selection, name, signed 
   if (choose) listen(root, map, selection, choose);
   if (drag) listenToDrag(root, map, drag, paint);
   replace(place, root);
-  return select;
+  return { select, repaint: (weights, largest) => weights.flat().forEach((weight, i) => cells[i].setAttribute("fill", paint(weight, largest))) };
 }
 
 /**

@@ -56,7 +56,8 @@ export class Panel {
     /** @type {AttentionMap | null} */
     this.map = null;
     this.most = 1; // the weight with the strongest color
-    this.selectCell = (/** @type {import("../draw.js").Cell | null} */ _) => {};
+    /** The heat map, and what it was drawn for. @type {{ drawing: import("../heat_map.js").Drawing, shape: string } | null} */
+    this.heat = null;
     this.listen();
   }
 
@@ -218,7 +219,10 @@ export class Panel {
   drawMap() {
     const { map, most, parts } = this;
     if (!map) return;
-    this.selectCell = drawHeatMap(parts.heat, map, bareLayout(parts.heat, map), { most, selection: this.cell });
+    // Another head, or another frame of a film, has new colors in the same cells; drawing the cells again takes twice as long.
+    const layout = bareLayout(parts.heat, map), shape = JSON.stringify([layout, map.rows, map.columns, map.centers]);
+    if (this.heat?.shape === shape) this.heat.drawing.repaint(map.weights, most);
+    else this.heat = { drawing: drawHeatMap(parts.heat, map, layout, { most, selection: this.cell }), shape };
     this.gap = part(parts.lines, "svg").clientWidth;
     for (const side of SIDES) {
       this.heights[side] = this.tokens[side].map((token) => token.offsetTop + token.offsetHeight / 2 - this.lists.source.offsetTop);
@@ -261,7 +265,7 @@ export class Panel {
       const d = active.side === "target" ? this.line(active.index, i) : this.line(i, active.index);
       return [svg("path", { d, "stroke-opacity": (0.2 + 0.8 * share).toFixed(2), "stroke-width": (0.5 + 5 * share).toFixed(2) })];
     }));
-    this.selectCell(this.cell);
+    this.heat?.drawing.select(this.cell);
   }
 
   /** @param {Side} side @param {number[]} weights @param {Place | null} active */
