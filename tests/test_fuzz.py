@@ -20,6 +20,7 @@ from nmt.cli.compose import configuration
 from nmt.config.direction import Direction
 from nmt.data.corpus import LONGEST_LINE, bounded_lines, iter_parallel, read_lines, text_lines
 from nmt.decoding.beam import BeamSearch
+from nmt.decoding.binding import bind
 from nmt.decoding.constraints import Constraints
 from nmt.decoding.translator import Translator
 from nmt.errors import Mistake
@@ -153,7 +154,7 @@ def translator(tokenizer: Tokenizer) -> Translator:
     pair, tiny = TokenizerPair(tokenizer, tokenizer), ["model=luong", "model.embedding_dim=5"]
     sizes = ["model.encoder_dim=6", "model.decoder_dim=7", "model.num_layers=1"]
     model = build_model(configuration("train", ["run_dir=none", *tiny, *sizes])["model"], pair)
-    return Translator(model, pair, BeamSearch(beam_size=2, constraints=Constraints(max_length=2)))
+    return Translator(bind(BeamSearch(beam_size=2, constraints=Constraints(max_length=2)), model), pair)
 
 
 @given(st.lists(TEXT, max_size=4))

@@ -36,8 +36,8 @@ def translate(job: Job[TranslateSettings]) -> None:
         runs,
         settings.search,
         settings.batch_tokens,
-        settings.max_source_tokens,
-        settings.minimum_bayes_risk,
+        max_source_tokens=settings.max_source_tokens,
+        minimum_bayes_risk=settings.minimum_bayes_risk,
         engine=engine,
         workers=settings.workers,
     )

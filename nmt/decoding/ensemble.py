@@ -51,8 +51,7 @@ class Ensemble:
         *,
         context: ContextSentences | None = None,
     ) -> Memory:
-        given = {} if context is None else {"context": context}
-        return tuple(model.encode(source, source_mask, **given) for model in self.models)
+        return tuple(model.encode(source, source_mask, context=context) for model in self.models)
 
     def start(self, memory: Memory, beams: int) -> State:
         return tuple(model.start(part, beams) for model, part in zip(self.models, memory, strict=True))
@@ -68,7 +67,7 @@ class Ensemble:
     ) -> tuple[Float[Tensor, "sentences beams vocab"], Float[Tensor, "sentences beams source"], State]:
         """The attention weights are averaged over the models."""
         steps = [model.attending_step(tokens, *parts) for model, *parts in zip(self.models, state, memory, strict=True)]
-        weights = torch.stack([found for _, found, _ in steps]).mean(dim=0)
+        weights = torch.stack([of_model for _, of_model, _ in steps]).mean(dim=0)
         return self._mean([log_probs for log_probs, _, _ in steps]), weights, tuple(after for _, _, after in steps)
 
     def _mean(self, log_probs: list[Tensor]) -> Float[Tensor, "sentences beams vocab"]:

@@ -92,34 +92,6 @@ class Decodable(Protocol):
         ...
 
 
-@runtime_checkable
-class Search(Protocol):
-    """Finds translations for a batch, by beam search or by sampling."""
-
-    @property
-    def n_best(self) -> int:
-        """The largest number of hypotheses returned per sentence."""
-        ...
-
-    @property
-    def rows_per_sentence(self) -> int:
-        """The number of hypotheses per sentence that are extended at the same time."""
-        ...
-
-    def __call__(
-        self,
-        model: Decodable,
-        source: Int[Tensor, "sentences source"],
-        source_mask: Bool[Tensor, "sentences source"],
-        prefix: Int[Tensor, "sentences prefix"] | None = None,
-    ) -> list[list[Hypothesis]]:
-        """At least one hypothesis per sentence, best first, beginning with the sentence's row of `prefix`.
-
-        Rows of `prefix` are padded with PAD.
-        """
-        ...
-
-
 def select_rows(tree: Any, rows: Int[Tensor, " rows"]) -> Any:
     """Indexes every tensor of a nested tuple by `rows` on axis 0; named tuples keep their type.
 

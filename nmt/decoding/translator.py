@@ -3,20 +3,16 @@
 import logging
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
-from itertools import count, islice
+from itertools import islice
 from typing import NamedTuple
-
-import torch
-from torch.nn.utils import parametrize
 
 from nmt.data.batch import Example, TokenizedPair, context_sentences, pad, pad_source
 from nmt.data.documents import NO_CONTEXT, ContextWindow, check_named, earlier_pairs
-from nmt.decoding.constraints import Constraints
-from nmt.decoding.context import InContext
+from nmt.decoding.binding import Search
 from nmt.decoding.segments import split_line
-from nmt.decoding.state import Decodable, Hypothesis, Search
+from nmt.decoding.state import Hypothesis
+from nmt.decoding.stepwise import Observe
 from nmt.decoding.workers import Workers
 from nmt.errors import Mistake
 from nmt.text.normalize import normalize
@@ -45,7 +41,7 @@ MAX_SOURCE_TOKENS = 256
 """Default limit on the source pieces of one search, including EOS."""
 
 
-class Before(NamedTuple):
+class DocumentSoFar(NamedTuple):
     """The last sentence pairs of a document that continues in the next window of lines."""
 
     document: Hashable
@@ -62,43 +58,44 @@ class _Batch(NamedTuple):
 
 
 class Translator:
-    """Translates lines of text with a model, its tokenizers and a search.
+    """Translates lines of text with a search and the tokenizers of its model.
 
     `batch_tokens` limits the number of sentences in a batch times the length of the longest source (with EOS); the
     limit is lower if the search keeps 16 or more hypotheses per sentence. `max_source_tokens` limits the source pieces
     of one search (including EOS); the model's own limit applies too. A longer line is cut into parts. `choose` receives
     the texts that the search found for a line and returns the index of the best one; by default it is the first.
     `window` says how much of a document the model reads before each line. With `workers` above 1, that many processes
-    search batches in parallel, with the model as it is when they start; the model must be on the CPU. The model runs in
-    evaluation mode and is returned to its previous mode. Raises Mistake if a number is too small, and if there is
-    more than one worker on a system that cannot fork.
+    search batches in parallel, with the model as it is when they start; the model must be on the CPU. `observe`
+    receives every step of the searches. Raises Mistake if a number is too small, for a min_length that no source
+    allows, and for more than one worker on a system that cannot fork or with `observe`.
     """
 
     def __init__(
         self,
-        model: Decodable,
-        tokenizers: TokenizerPair,
         search: Search,
+        tokenizers: TokenizerPair,
+        *,
         batch_tokens: int = 4096,
         max_source_tokens: int = MAX_SOURCE_TOKENS,
         choose: Callable[[Sequence[str]], int] | None = None,
         window: ContextWindow = NO_CONTEXT,
         workers: int = 1,
+        observe: Observe | None = None,
     ) -> None:
         if batch_tokens < 1:
             raise Mistake(f"batch_tokens is {batch_tokens}; it must be at least 1.")
         if max_source_tokens < 2:
             raise Mistake(f"max_source_tokens is {max_source_tokens}; it must be at least 2, for a piece and EOS.")
-        self.model = model
-        self.tokenizers = tokenizers
-        self.search = search
+        if workers > 1 and observe:
+            raise Mistake(
+                f"A search with workers={workers} cannot be observed, because other processes run it: use workers=1."
+            )
+        self.search, self.tokenizers, self.choose, self.window = search, tokenizers, choose, window
         self.batch_tokens = batch_tokens
-        self.max_source_tokens = min(max_source_tokens, model.max_source or max_source_tokens)
-        self.choose, self.window = choose, window
-        self._workers = None if workers == 1 else Workers(workers, partial(_search_batch, model, search))
-        constraints = getattr(search, "constraints", None)  # a user's own search may have none
-        if isinstance(constraints, Constraints):
-            constraints.check_reachable(self.max_source_tokens)
+        self.max_source_tokens = min(max_source_tokens, search.max_source or max_source_tokens)
+        search.algorithm.constraints.check_reachable(self.max_source_tokens)
+        self._search_batch = partial(_search_batch, search, observe)
+        self._workers = None if workers == 1 else Workers(workers, self._search_batch)
 
     def translate(
         self,
@@ -108,7 +105,8 @@ class Translator:
         documents: Sequence[Hashable] | None = None,
     ) -> list[str]:
         """The best translation of each line, in order; an empty line gives an empty translation."""
-        return [_best(found) for found in self.n_best(lines, prefixes, report, documents)]
+        ranked = self.n_best(lines, prefixes, report, documents)
+        return [translations[0].text if translations else "" for translations in ranked]
 
     def n_best(
         self,
@@ -151,15 +149,15 @@ class Translator:
         if read_ahead < 1:
             raise Mistake(f"read_ahead is {read_ahead}; it must be at least 1 line.")
         remaining, first_line, size = iter(lines), 1, 1
-        number, before = 0, None
+        number, so_far = 0, None
         while True:
             window, error = _take(remaining, size)
             documents = []
             for line, _ in window:
                 number += not line.strip()
                 documents.append(number)
-            found, before = self._translate(window, first_line, None, documents if document else None, before)
-            yield from found
+            translations, so_far = self._translate(window, first_line, None, documents if document else None, so_far)
+            yield from translations
             if error:
                 raise error
             if len(window) < size:
@@ -178,38 +176,39 @@ class Translator:
         Sources and prefixes are ids without EOS; `earlier` holds the pairs before each source in its document. A source
         that is empty or too long for the model gets no hypotheses.
         """
-        results: list[list[Hypothesis]] = [[] for _ in sources]
         if earlier is not None and self.window.joined:
-            sources = [self._joined_source(*each) for each in zip(sources, earlier, strict=True)]
+            sources = [self._joined_source(*pair) for pair in zip(sources, earlier, strict=True)]
             earlier = None
-        most = self.model.max_source or math.inf
+        most = self.search.max_source or math.inf
         contexts = [sum(len(pair[0]) + 1 for pair in pairs) for pairs in earlier] if earlier else [0] * len(sources)
         lengths = [
             len(ids) + 1 + context if 0 < len(ids) < most else 0 for ids, context in zip(sources, contexts, strict=True)
         ]
-        budget = self.batch_tokens // max(1, self.search.rows_per_sentence // _ROWS_PER_SENTENCE)
+        budget = self.batch_tokens // max(1, self.search.algorithm.rows_per_sentence // _ROWS_PER_SENTENCE)
         if self._workers is not None:
+            # Small batches, so that every worker has some to search.
             budget = min(budget, math.ceil(sum(lengths) / self._workers.number))
-        places = batches_by_length(lengths, budget)
+        groups = batches_by_length(lengths, budget)
         batches = [
             _Batch(
                 [sources[index] for index in indices],
                 [prefixes[index] for index in indices] if prefixes else None,
                 [earlier[index] for index in indices] if earlier else None,
             )
-            for indices in places
+            for indices in groups
         ]
         searched: Iterator[list[list[Hypothesis]]]
-        if self._workers is None or len(batches) == 1:
-            searched = map(partial(_search_batch, self.model, self.search), batches)
+        if self._workers is None or len(batches) == 1:  # one batch would keep only one worker busy
+            searched = map(self._search_batch, batches)
         else:
             searched = self._workers.map(batches)
-        for indices, found in zip(places, searched, strict=True):
-            for index, hypotheses in zip(indices, found, strict=True):
-                results[index] = hypotheses
+        hypotheses: list[list[Hypothesis]] = [[] for _ in sources]
+        for indices, of_batch in zip(groups, searched, strict=True):
+            for index, of_source in zip(indices, of_batch, strict=True):
+                hypotheses[index] = of_source
             if report:
                 report(len(indices), len(sources))
-        return results
+        return hypotheses
 
     def close(self) -> None:
         """Ends the workers, if there are any; the next search starts new ones."""
@@ -222,50 +221,49 @@ class Translator:
         documents: Sequence[Hashable] | None,
         prefixes: Sequence[Sequence[int]] | None = None,
         report: Report | None = None,
-        before: Before | None = None,
+        so_far: DocumentSoFar | None = None,
     ) -> tuple[list[list[Hypothesis]], list[list[TokenizedPair]]]:
         """The hypotheses of each source, and the pairs before it that the model read: sources and best translations.
 
         `documents` says which document each source belongs to; without it, every source is translated on its own.
-        `before` holds the last pairs of the first document if part of that document has already been translated.
+        `so_far` holds the last pairs of the first document if part of that document has already been translated.
         """
         if documents is not None and self.choose and self.window.translations:
             raise Mistake(
                 "minimum_bayes_risk=true chooses a translation after the search, but this model reads the translations "
                 "of earlier sentences during the search. Leave it out, or translate single sentences."
             )
-        nothing: list[list[TokenizedPair]] = [[] for _ in sources]
+        hypotheses: list[list[Hypothesis]] = [[] for _ in sources]
         if documents is None or not self.window.sentences or not sources:
-            return self.search_ids(sources, prefixes, report), nothing
-        recent = before.pairs if before is not None and before.document == documents[0] else []
-        every = [documents[0]] * len(recent) + [*documents]
+            return self.search_ids(sources, prefixes, report), [[] for _ in sources]
+        recent = so_far.pairs if so_far is not None and so_far.document == documents[0] else []
+        names = [documents[0]] * len(recent) + [*documents]
         # The translations are filled in as they are found.
         pairs: list[TokenizedPair] = [*recent, *((source, []) for source in sources)]
-        found: list[list[Hypothesis]] = [[] for _ in sources]
-        for turn in self._search_order(documents):
-            hypotheses = self.search_ids(
+        for turn in self._turns(documents):
+            of_turn = self.search_ids(
                 [sources[index] for index in turn],
                 [prefixes[index] for index in turn] if prefixes else None,
                 report and (lambda new, _: report(new, len(sources))),
-                earlier_pairs(every, pairs, self.window, [len(recent) + index for index in turn]),
+                earlier_pairs(names, pairs, self.window, [len(recent) + index for index in turn]),
             )
-            for index, of_source in zip(turn, hypotheses, strict=True):
-                found[index] = of_source
+            for index, of_source in zip(turn, of_turn, strict=True):
+                hypotheses[index] = of_source
                 if of_source:
                     pairs[len(recent) + index] = sources[index], of_source[0].ids
-        return found, earlier_pairs(every, pairs, self.window)[len(recent) :]
+        return hypotheses, earlier_pairs(names, pairs, self.window)[len(recent) :]
 
-    def _search_order(self, documents: Sequence[Hashable]) -> list[list[int]]:
+    def _turns(self, documents: Sequence[Hashable]) -> list[list[int]]:
         """Groups of sources to search one after another: one group, unless sources need earlier translations."""
         if not self.window.translations:
             return [[*range(len(documents))]]
         turns: list[list[int]] = []
-        place = 0
+        position = 0  # in the document
         for index, document in enumerate(documents):
-            place = place + 1 if index and document == documents[index - 1] else 0
-            if place == len(turns):
+            position = position + 1 if index and document == documents[index - 1] else 0
+            if position == len(turns):
                 turns.append([])
-            turns[place].append(index)
+            turns[position].append(index)
         return turns
 
     def _translate(
@@ -274,27 +272,40 @@ class Translator:
         first_line: int,
         report: Report | None,
         documents: Sequence[Hashable] | None,
-        before: Before | None = None,
-    ) -> tuple[list[list[Translation]], Before | None]:
+        so_far: DocumentSoFar | None = None,
+    ) -> tuple[list[list[Translation]], DocumentSoFar | None]:
         """The translations of the lines, and the last pairs of their last document."""
         texts = [normalize(line) for line, _ in lines]
         encoded = self.tokenizers.source.encode_all(texts)
-        parts = [self._parts(*line) for line in zip(texts, encoded, count(first_line))]
+        longest, encode = self.max_source_tokens - 1, self.tokenizers.source.encode
+        # The ids of each part of a line: one part unless the line is too long, none if it is empty.
+        parts = [
+            split_line(text, ids, encode, longest) if text else [] for text, ids in zip(texts, encoded, strict=True)
+        ]
+        for number, (ids, of_line) in enumerate(zip(encoded, parts, strict=True), start=first_line):
+            if len(of_line) > 1:
+                logger.warning(
+                    "Line %d has %d source tokens, more than the limit of %d: it is translated in %d parts.",
+                    number,
+                    len(ids) + 1,
+                    self.max_source_tokens,
+                    len(of_line),
+                )
         # Only the first part of a line begins with the line's prefix.
         begins = [
             prefix if index == 0 else ""
-            for line, (_, prefix) in zip(parts, lines, strict=True)
-            for index, _ in enumerate(line)
+            for of_line, (_, prefix) in zip(parts, lines, strict=True)
+            for index, _ in enumerate(of_line)
         ]
-        sources = [ids for line in parts for ids in line]
+        sources = [ids for of_line in parts for ids in of_line]
         prefixes = self.tokenizers.target.encode_all([normalize(begin) for begin in begins]) if any(begins) else None
-        of_parts = documents and [document for line, document in zip(parts, documents, strict=True) for _ in line]
-        hypotheses, earlier = self.search_documents(sources, of_parts, prefixes, report, before)
-        found = iter(hypotheses)
+        of_parts = documents and [name for of_line, name in zip(parts, documents, strict=True) for _ in of_line]
+        hypotheses, earlier = self.search_documents(sources, of_parts, prefixes, report, so_far)
         if of_parts and self.window.sentences:
             best = hypotheses[-1][0].ids if hypotheses[-1] else []
-            before = Before(of_parts[-1], [*earlier[-1], (sources[-1], best)])
-        return [self._joined([*islice(found, len(line))]) for line in parts], before
+            so_far = DocumentSoFar(of_parts[-1], [*earlier[-1], (sources[-1], best)])
+        remaining = iter(hypotheses)
+        return [self._joined([*islice(remaining, len(of_line))]) for of_line in parts], so_far
 
     def _joined_source(self, source: Sequence[int], earlier: Sequence[TokenizedPair]) -> Sequence[int]:
         """The source, preceded by as many of the sources before it as the limit on a single search allows."""
@@ -303,21 +314,6 @@ class Translator:
             if source and len(joined) < self.max_source_tokens:
                 return joined
         return source
-
-    def _parts(self, text: str, ids: list[int], number: int) -> list[list[int]]:
-        """The ids of each part of line `number`: one part unless the line is too long, none if it is empty."""
-        if not text:
-            return []
-        parts = split_line(text, ids, self.tokenizers.source.encode, self.max_source_tokens - 1)
-        if len(parts) > 1:
-            logger.warning(
-                "Line %d has %d source tokens, more than the limit of %d: it is translated in %d parts.",
-                number,
-                len(ids) + 1,
-                self.max_source_tokens,
-                len(parts),
-            )
-        return parts
 
     def _joined(self, parts: Sequence[Sequence[Hypothesis]]) -> list[Translation]:
         """The translations of a line: its parts joined rank by rank, with the chosen translation moved to the front."""
@@ -336,14 +332,11 @@ class Translator:
         return joined
 
 
-def _search_batch(model: Decodable, search: Search, batch: _Batch) -> list[list[Hypothesis]]:
-    # Parametrized weights (FixNorm) are computed once here, instead of at every use.
-    with _evaluating(model), torch.inference_mode(), parametrize.cached():
-        source, mask = pad_source(batch.sources)
-        begin = pad(batch.prefixes).to(model.device) if batch.prefixes else None
-        context = context_sentences(batch.earlier) if batch.earlier else None
-        reader = model if context is None else InContext(model, context.to(model.device))
-        return search(reader, source.to(model.device), mask.to(model.device), begin)
+def _search_batch(search: Search, observe: Observe | None, batch: _Batch) -> list[list[Hypothesis]]:
+    source, source_mask = pad_source(batch.sources)
+    prefix = pad(batch.prefixes) if batch.prefixes else None
+    context = context_sentences(batch.earlier) if batch.earlier else None
+    return search(source, source_mask, prefix, context, observe)
 
 
 def batches_by_length(lengths: Sequence[int], batch_tokens: int) -> list[list[int]]:
@@ -362,10 +355,6 @@ def batches_by_length(lengths: Sequence[int], batch_tokens: int) -> list[list[in
     return batches
 
 
-def _best(found: Sequence[Translation]) -> str:
-    return found[0].text if found else ""
-
-
 def _take(lines: Iterator[tuple[str, str]], size: int) -> tuple[list[tuple[str, str]], Mistake | None]:
     """Up to `size` lines, and the error raised after them, if any."""
     window: list[tuple[str, str]] = []
@@ -375,14 +364,3 @@ def _take(lines: Iterator[tuple[str, str]], size: int) -> tuple[list[tuple[str, 
     except Mistake as error:
         return window, error
     return window, None
-
-
-@contextmanager
-def _evaluating(model: Decodable) -> Iterator[None]:
-    """Puts the model into evaluation mode inside the block, and back into its previous mode afterwards."""
-    was_training = model.training
-    model.train(False)
-    try:
-        yield
-    finally:
-        model.train(was_training)

@@ -1,12 +1,13 @@
 """The formats of nmt.export: how each one is written, and how the result is opened."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
 
+from nmt.decoding.binding import bind
 from nmt.errors import Mistake
 from nmt.exports.extras import check_extra, importing
 from nmt.exports.parity import Exported, comparison_search, stepwise_log_probs
@@ -65,11 +66,18 @@ def _write_ctranslate2(trained: LoadedRun, folder: Path, quantization: str) -> N
 
 
 def _ctranslate2_engine(trained: LoadedRun, folder: Path, precision: str) -> Engine:
-    from nmt.exports.ctranslate2 import CTranslate2Model, CTranslate2Search
+    from nmt.exports.ctranslate2_model import CTranslate2Model
 
     model = CTranslate2Model(folder, trained, torch.get_num_threads())
-    with_search = partial(CTranslate2Search, model)
-    return Engine("ctranslate2", precision, trained.device.type, model, with_search, model.forced_log_probs)
+    return Engine(
+        name="ctranslate2",
+        precision=precision,
+        device=trained.device.type,
+        max_source=model.max_source,
+        max_target=model.max_target,
+        bind=model.bind,
+        forced_log_probs=model.forced_log_probs,
+    )
 
 
 def _write_hugging_face(trained: LoadedRun, folder: Path, quantization: str) -> None:
@@ -83,7 +91,7 @@ def _open_hugging_face(trained: LoadedRun, folder: Path, quantization: str) -> E
 
     model = HuggingFaceModel(folder)
     model.search_with(generation_settings(trained, comparison_search(trained)))
-    return model
+    return Exported(model.max_source, model.max_target, model.forced_log_probs, model.translate)
 
 
 def _write_onnx(trained: LoadedRun, folder: Path, quantization: str) -> None:
@@ -96,7 +104,15 @@ def _onnx_engine(trained: LoadedRun, folder: Path, precision: str) -> Engine:
     from nmt.exports.onnx_model import OnnxModel
 
     model = OnnxModel(folder, torch.get_num_threads())
-    return Engine("onnx", precision, "cpu", model, lambda search: search, partial(stepwise_log_probs, model))
+    return Engine(
+        name="onnx",
+        precision=precision,
+        device="cpu",
+        max_source=model.max_source,
+        max_target=model.max_target,
+        bind=partial(bind, model=model),
+        forced_log_probs=partial(stepwise_log_probs, model),
+    )
 
 
 def _write_argos(trained: LoadedRun, folder: Path, quantization: str) -> None:
@@ -109,34 +125,18 @@ def _open_argos(trained: LoadedRun, folder: Path, quantization: str) -> Exported
     from nmt.exports.argos import unpacked_model
 
     with unpacked_model(folder) as model:
-        return _EngineExport(trained, _ctranslate2_engine(trained, model, quantization))
+        return _exported(trained, _ctranslate2_engine(trained, model, quantization))
 
 
-class _EngineExport(NamedTuple):
-    """An exported model that an engine runs."""
-
-    trained: LoadedRun
-    engine: Engine
-
-    @property
-    def max_source(self) -> int | None:
-        return self.engine.model.max_source
-
-    @property
-    def max_target(self) -> int | None:
-        return self.engine.model.max_target
-
-    def forced_log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
-        return self.engine.forced_log_probs(sources, targets)
-
-    def translate(self, lines: Sequence[str]) -> list[str]:
-        search = comparison_search(self.trained)
-        return build_translator([self.trained], search, engine=self.engine).translate(lines)
+def _exported(trained: LoadedRun, engine: Engine) -> Exported:
+    """The exported model that an engine runs."""
+    translator = build_translator([trained], comparison_search(trained), engine=engine)
+    return Exported(engine.max_source, engine.max_target, engine.forced_log_probs, translator.translate)
 
 
-def _opened_by(engine: Callable[[LoadedRun, Path, str], Engine]) -> Callable[[LoadedRun, Path, str], Exported]:
+def _opened_by(open_engine: Callable[[LoadedRun, Path, str], Engine]) -> Callable[[LoadedRun, Path, str], Exported]:
     """A function that opens the exported model with an engine."""
-    return lambda trained, folder, quantization: _EngineExport(trained, engine(trained, folder, quantization))
+    return lambda trained, folder, quantization: _exported(trained, open_engine(trained, folder, quantization))
 
 
 _OF_CTRANSLATE2 = ("float32", "int8", "int16", "float16", "bfloat16")

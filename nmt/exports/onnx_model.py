@@ -61,8 +61,8 @@ class OnnxModel:
         if context is not None:
             raise Mistake("ONNX graphs read single sentences; leave out the context, or use nmt.translate.")
         names = [*self.memory_names, *self.state_names]
-        found = _run(self.encoder, names, {"source": source, "source_mask": source_mask})
-        return Memory(found[: len(self.memory_names)], found[len(self.memory_names) :])
+        outputs = _run(self.encoder, names, {"source": source, "source_mask": source_mask})
+        return Memory(outputs[: len(self.memory_names)], outputs[len(self.memory_names) :])
 
     def start(self, memory: Memory, beams: int) -> State:
         return tuple(part.repeat_interleave(beams, dim=0) for part in memory.first)

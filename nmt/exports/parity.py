@@ -1,8 +1,8 @@
 """Checks whether an exported model matches its run, by comparing their forced log-probabilities and translations."""
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import torch
 
@@ -28,27 +28,17 @@ round the weights, so it applies to the mean difference. CTranslate2 computes in
 """
 
 
-@runtime_checkable
-class Exported(Protocol):
+class Exported(NamedTuple):
     """An exported model as its users run it."""
 
-    @property
-    def max_source(self) -> int | None:
-        """Maximum number of source pieces that it reads, including EOS; None for no limit."""
-        ...
-
-    @property
-    def max_target(self) -> int | None:
-        """Maximum number of target pieces that it writes, including EOS; None for no limit."""
-        ...
-
-    def forced_log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
-        """log p of each target piece and of EOS, in nats. The ids contain neither BOS nor EOS."""
-        ...
-
-    def translate(self, lines: Sequence[str]) -> list[str]:
-        """The best translation of each line, found with the settings of `comparison_search`."""
-        ...
+    max_source: int | None
+    """Maximum number of source pieces that it reads, including EOS; None for no limit."""
+    max_target: int | None
+    """Maximum number of target pieces that it writes, including EOS; None for no limit."""
+    forced_log_probs: Callable[[Sequence[Sequence[int]], Sequence[Sequence[int]]], list[list[float]]]
+    """log p of each target piece and of EOS, in nats, from ids without BOS and EOS."""
+    translate: Callable[[Sequence[str]], list[str]]
+    """The best translation of each line, found with the settings of `comparison_search`."""
 
 
 class Parity(NamedTuple):

@@ -5,8 +5,9 @@ from typing import Any, NamedTuple
 
 import torch
 
-from nmt.decoding.beam import Observed, Step
+from nmt.decoding.beam import BeamSearch
 from nmt.decoding.state import Hypothesis
+from nmt.decoding.stepwise import Step
 from nmt.errors import Mistake
 from nmt.insight.sentence_pair import check_length
 from nmt.runs.load import LoadedRun
@@ -50,7 +51,7 @@ def watched_search(
             on_step(sorted(beams, key=lambda beam: -beam.log_prob))
 
     translator = build_translator([run], settings, observe=observe)
-    if not isinstance(translator.search, Observed):
+    if not isinstance(translator.search.algorithm, BeamSearch):
         raise Mistake("Only a beam search has steps to watch, but this run samples; use a run with search=beam.")
     check_length("source", source, translator.max_source_tokens)
     check_length("source", source, run.model.max_source)

@@ -18,7 +18,7 @@ from nmt.attention.edits import Change, Edit, OfHead, Tempered, with_parts
 from nmt.attention.normalizers import Normalizer
 from nmt.attention.windows import Global, LocalM, Window
 from nmt.config.messages import unknown
-from nmt.decoding.beam import Observe
+from nmt.decoding.stepwise import Observe
 from nmt.errors import Mistake
 from nmt.insight.sentence_pair import best_translation, check_index, check_length, forced_log_probs
 from nmt.maps.attention_map import EOS, AttentionMap
@@ -114,7 +114,7 @@ def intervene(
     """Translates a sentence with and without interventions; `target` replaces the translation found without them.
 
     Source, target and prefix are ids without BOS and EOS. Both translations begin with `prefix`. `observe` receives
-    every step of a beam search. Raises whatever `intervened` raises, and Mistake if the source or the target is
+    every step of the searches. Raises whatever `intervened` raises, and Mistake if the source or the target is
     empty or too long for the model.
     """
     with intervened(run.model, interventions):  # a mistake is reported before anything is computed

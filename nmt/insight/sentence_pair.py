@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from nmt.data.batch import Example, collate
-from nmt.decoding.beam import Observe
+from nmt.decoding.stepwise import Observe
 from nmt.errors import Mistake
 from nmt.models.base import Watch
 from nmt.runs.load import LoadedRun
@@ -27,7 +27,7 @@ def best_translation(
 ) -> list[int]:
     """The translation that the run's search ranks first; it begins with `prefix`.
 
-    `settings` override some of the search's settings; `observe` receives every step of a beam search. Raises Mistake
+    `settings` override some of the search's settings; `observe` receives every step of the search. Raises Mistake
     if the source is empty or too long.
     """
     check_length("source", source, run.model.max_source)

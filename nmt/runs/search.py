@@ -9,11 +9,11 @@ import yaml
 from nmt.config.messages import unknown
 from nmt.config.nodes import CONFIGS, Node, make
 from nmt.config.schema import RunSettings, check_node
-from nmt.config.shared_settings import check_workers
 from nmt.decoding import consensus
-from nmt.decoding.beam import BeamSearch, Observe, Observed
+from nmt.decoding.binding import Algorithm, Search, bind
 from nmt.decoding.ensemble import Ensemble
-from nmt.decoding.state import Decodable, Search
+from nmt.decoding.state import Decodable
+from nmt.decoding.stepwise import Observe
 from nmt.decoding.translator import MAX_SOURCE_TOKENS, Translator
 from nmt.errors import Mistake
 from nmt.evaluation.scores import sentence_chrf
@@ -21,15 +21,18 @@ from nmt.runs.load import LoadedRun
 
 
 class Engine(NamedTuple):
-    """An engine that translates in place of torch: an exported model, and the search that fits it."""
+    """An engine that translates in place of torch: an exported model, and what can be done with it."""
 
     name: str
     precision: str
     device: str
     """Where it runs: cpu or cuda."""
-    model: Decodable
-    with_search: Callable[[Search], Search]
-    """Returns the engine's version of a search. Raises Mistake for a search that the engine does not support."""
+    max_source: int | None
+    """Maximum number of source pieces that it reads, including EOS; None for no limit."""
+    max_target: int | None
+    """Maximum number of target pieces that it writes, including EOS; None for no limit."""
+    bind: Callable[[Algorithm], Search]
+    """The algorithm as a search with the exported model. Raises Mistake if the engine does not support it."""
     forced_log_probs: Callable[[Sequence[Sequence[int]], Sequence[Sequence[int]]], list[list[float]]]
     """log p of each target piece and of EOS, in nats, from ids without BOS and EOS."""
 
@@ -38,6 +41,7 @@ def build_translator(
     runs: Sequence[LoadedRun],
     search: Mapping[str, Any] | None = None,
     batch_tokens: int = 4096,
+    *,
     max_source_tokens: int | None = None,
     minimum_bayes_risk: bool = False,
     observe: Observe | None = None,
@@ -48,35 +52,34 @@ def build_translator(
 
     `search` changes the first run's search, as in `search_config`; `max_source_tokens` defaults to `longest_source`.
     With `minimum_bayes_risk`, the best translation of a line is the one most similar to the others by chrF. `observe`
-    receives every step of this package's own beam search; sampling and the searches of engines are not observed.
-    `workers` is the number of processes that search in parallel. Raises Mistake for `minimum_bayes_risk` with a
-    search that finds only one translation, for a min_length that no source allows, for a search that the engine does
-    not support, and for several workers with an engine, on a GPU or with `observe`.
+    receives every step of a search, unless an engine searches. `workers` is the number of processes that search in
+    parallel. Raises Mistake for `minimum_bayes_risk` with a search that finds only one translation, for a min_length
+    that no source allows, for a search that the engine does not support, and for several workers on a GPU or with
+    `observe`.
     """
     first = runs[0]
+    algorithm: Algorithm = make(search_config(first.settings.search, search or {}))
     model: Decodable = first.model if len(runs) == 1 else Ensemble([run.model for run in runs])
-    found: Search = make(search_config(first.settings.search, search or {}))
-    if engine is not None:
-        check_workers(workers, engine.name)
-        model, found = engine.model, engine.with_search(found)
+    bound = bind(algorithm, model) if engine is None else engine.bind(algorithm)
     if workers > 1 and first.device.type != "cpu":
         raise Mistake(
             f"workers={workers} needs the CPU, but device is {first.device}: add device=cpu, or leave out workers."
         )
-    if workers > 1 and observe:
-        raise Mistake(
-            f"A search with workers={workers} cannot be observed, because other processes run it: use workers=1."
-        )
-    if observe and isinstance(found, BeamSearch):
-        found = Observed(found, observe)
-    if minimum_bayes_risk and found.n_best == 1:
+    if minimum_bayes_risk and algorithm.n_best == 1:
         raise Mistake(
             "minimum_bayes_risk=true chooses among several translations, but the search finds only 1: add "
             "search.n_best=5, or search=sampling search.samples=32."
         )
-    choose = partial(consensus.minimum_bayes_risk, utility=sentence_chrf) if minimum_bayes_risk else None
-    longest = longest_source(first.settings) if max_source_tokens is None else max_source_tokens
-    return Translator(model, first.tokenizers, found, batch_tokens, longest, choose, first.window, workers)
+    return Translator(
+        bound,
+        first.tokenizers,
+        batch_tokens=batch_tokens,
+        max_source_tokens=longest_source(first.settings) if max_source_tokens is None else max_source_tokens,
+        choose=partial(consensus.minimum_bayes_risk, utility=sentence_chrf) if minimum_bayes_risk else None,
+        window=first.window,
+        workers=workers,
+        observe=observe,
+    )
 
 
 def longest_source(settings: RunSettings) -> int:
@@ -92,8 +95,8 @@ def named_search(name: str) -> Node:
     named = {stem: node for stem, node in nodes.items() if "_target_" in node}
     if name not in named:
         raise Mistake(unknown("search", name, named))
-    found: Node = named[name]
-    return found
+    node: Node = named[name]
+    return node
 
 
 def search_config(stored: Node, asked: Mapping[str, Any], name: str = "search") -> Node:

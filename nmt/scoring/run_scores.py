@@ -60,7 +60,13 @@ def score_runs(
     rate. COMET, perplexity and warnings use only the first list of references.
     """
     translator = build_translator(
-        runs, search, batch_tokens, max_source_tokens, minimum_bayes_risk, engine=engine, workers=workers
+        runs,
+        search,
+        batch_tokens,
+        max_source_tokens=max_source_tokens,
+        minimum_bayes_risk=minimum_bayes_risk,
+        engine=engine,
+        workers=workers,
     )
     start = time.monotonic()
     hypotheses = translator.translate(

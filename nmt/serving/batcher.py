@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
-from nmt.decoding.beam import Step
+from nmt.decoding.stepwise import Step
 from nmt.decoding.translator import Translation, Translator
 from nmt.runs.load import LoadedRun
 from nmt.runs.search import build_translator

@@ -11,7 +11,7 @@ from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import StreamingResponse
 
 from nmt.config.messages import unknown
-from nmt.decoding.beam import Observe
+from nmt.decoding.stepwise import Observe
 from nmt.errors import Mistake
 from nmt.insight.alternatives import alternatives
 from nmt.insight.attribution_maps import attribution_maps, chosen_method

@@ -14,6 +14,7 @@ from nmt.config.nodes import make
 from nmt.data.batch import Example
 from nmt.data.documents import read_documents
 from nmt.decoding.beam import BeamSearch
+from nmt.decoding.binding import bind
 from nmt.decoding.translator import Translator
 from nmt.evaluation.scores import Bleu
 from nmt.runs.load import LoadedRun
@@ -113,11 +114,10 @@ def translation_validations(trained: LoadedRun, validation: Sequence[Example]) -
     greedy = BeamSearch(beam_size=1, constraints=make(settings.search["constraints"]))
     documents = read_documents(settings.data.valid, settings.direction) if trained.window.sentences else None
     translator = Translator(
-        trained.model,
+        bind(greedy, trained.model),
         trained.tokenizers,
-        greedy,
-        settings.batching.batch_tokens,
-        longest_source(settings),
+        batch_tokens=settings.batching.batch_tokens,
+        max_source_tokens=longest_source(settings),
         window=trained.window,
     )
     # The BLEU of corpus_scores without its confidence interval, whose 1,000 resamples take longer than translating.

@@ -56,7 +56,7 @@ class Table:
     def train(self, mode: bool = True) -> "Table":
         return self
 
-    def encode(self, source: Tensor, source_mask: Tensor) -> tuple[Tensor]:
+    def encode(self, source: Tensor, source_mask: Tensor, *, context: None = None) -> tuple[Tensor]:
         return (source,)
 
     def start(self, memory: tuple[Tensor], beams: int) -> State:

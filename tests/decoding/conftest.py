@@ -41,7 +41,7 @@ class Markov:
         self.training = mode
         return self
 
-    def encode(self, source: Tensor, source_mask: Tensor) -> Memory:
+    def encode(self, source: Tensor, source_mask: Tensor, *, context: None = None) -> Memory:
         weights = torch.arange(1, source.shape[1] + 1)
         return Memory((source * weights * source_mask).sum(1) % STATES, source_mask)
 

@@ -9,6 +9,7 @@ from torch import Tensor
 from nmt.data.batch import ContextSentences
 from nmt.data.documents import ContextWindow
 from nmt.decoding.beam import BeamSearch
+from nmt.decoding.binding import bind
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.translator import Translation, Translator
 from nmt.errors import Mistake
@@ -67,7 +68,7 @@ class Recall:
 
 def translator(tokenizers: TokenizerPair, window: ContextWindow, **settings: Any) -> Translator:
     model = Recall(tokenizers.target.size, window.translations)
-    return Translator(model, tokenizers, BeamSearch(beam_size=1), window=window, **settings)
+    return Translator(bind(BeamSearch(beam_size=1), model), tokenizers, window=window, **settings)
 
 
 def test_a_line_is_read_after_those_of_its_document(tokenizers: TokenizerPair) -> None:
@@ -89,12 +90,11 @@ def test_earlier_translations_are_the_ones_that_the_search_found(tokenizers: Tok
 
 
 def test_documents_are_translated_side_by_side(tokenizers: TokenizerPair) -> None:
-    made = translator(tokenizers, ContextWindow(1, translations=True))
-    made.translate(LINES, documents=NAMES)
-    assert made.model.sources == [3, 1, 1, 1]  # type: ignore[attr-defined]
-    made = translator(tokenizers, ContextWindow(1))
-    made.translate(LINES, documents=NAMES)
-    assert made.model.sources == [6]  # type: ignore[attr-defined]
+    for translations, batches in ((True, [3, 1, 1, 1]), (False, [6])):
+        model = Recall(tokenizers.target.size, translations)
+        window = ContextWindow(1, translations=translations)
+        Translator(bind(BeamSearch(beam_size=1), model), tokenizers, window=window).translate(LINES, documents=NAMES)
+        assert model.sources == batches
 
 
 @pytest.mark.parametrize("translations", [False, True])
@@ -131,9 +131,9 @@ def test_a_joined_source_has_the_earlier_ones_that_fit(tokenizers: TokenizerPair
     seen: list[list[int]] = []
 
     class Reads(BeamSearch):
-        def __call__(self, model: Any, source: Tensor, source_mask: Tensor, prefix: Any = None) -> Any:
+        def __call__(self, model: Any, source: Tensor, source_mask: Tensor, *others: Any) -> Any:
             seen.extend(row[mask].tolist() for row, mask in zip(source, source_mask, strict=True))
-            return super().__call__(model, source, source_mask, prefix)
+            return super().__call__(model, source, source_mask, *others)
 
     for limit, expected in (
         (99, [*ids[0], EOS, *ids[1], EOS, *ids[2], EOS]),
@@ -141,7 +141,8 @@ def test_a_joined_source_has_the_earlier_ones_that_fit(tokenizers: TokenizerPair
         (lengths[2] + 1, [*ids[2], EOS]),
     ):
         seen.clear()
-        made = Translator(Recall(tokenizers.target.size), tokenizers, Reads(beam_size=1), 4096, limit, window=window)
+        search = bind(Reads(beam_size=1), Recall(tokenizers.target.size))
+        made = Translator(search, tokenizers, max_source_tokens=limit, window=window)
         made.search_documents(ids, [0, 0, 0])
         assert seen == sorted(seen, key=len, reverse=True)
         assert expected in seen
@@ -149,7 +150,7 @@ def test_a_joined_source_has_the_earlier_ones_that_fit(tokenizers: TokenizerPair
 
 def test_an_ensemble_passes_the_context_on(tokenizers: TokenizerPair) -> None:
     models = [Recall(tokenizers.target.size), Recall(tokenizers.target.size)]
-    made = Translator(Ensemble(models), tokenizers, BeamSearch(beam_size=1), window=ContextWindow(1))
+    made = Translator(bind(BeamSearch(beam_size=1), Ensemble(models)), tokenizers, window=ContextWindow(1))
     assert made.translate(["red cat", "big"], documents=["a", "a"]) == ["red cat", "red cat"]
 
 
@@ -160,9 +161,8 @@ def test_as_many_documents_as_lines(tokenizers: TokenizerPair) -> None:
 
 def test_n_best_of_a_document_continue_from_the_best(tokenizers: TokenizerPair) -> None:
     window = ContextWindow(1, translations=True)
-    made = Translator(
-        Recall(tokenizers.target.size, True), tokenizers, BeamSearch(beam_size=2, n_best=2), window=window
-    )
+    search = bind(BeamSearch(beam_size=2, n_best=2), Recall(tokenizers.target.size, True))
+    made = Translator(search, tokenizers, window=window)
     found = made.n_best(["red cat", "big"], documents=["a", "a"])
     assert [len(each) for each in found] == [2, 2]
     assert isinstance(found[1][0], Translation)

@@ -9,10 +9,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nmt.decoding.beam import BeamSearch
+from nmt.decoding.binding import Algorithm, bind
 from nmt.decoding.constraints import Constraints
 from nmt.decoding.sampling import Sampling
 from nmt.decoding.segments import split_line
-from nmt.decoding.state import Hypothesis, Search
+from nmt.decoding.state import Hypothesis
 from nmt.decoding.translator import Translation, Translator, batches_by_length
 from nmt.errors import Mistake
 from nmt.models.embeddings import with_rows_of_length
@@ -66,7 +67,7 @@ class Echo:
         self.training = mode
         return self
 
-    def encode(self, source: Tensor, source_mask: Tensor) -> tuple[Tensor]:
+    def encode(self, source: Tensor, source_mask: Tensor, *, context: None = None) -> tuple[Tensor]:
         self.modes.append((self.training, torch.is_inference_mode_enabled()))
         self.shapes.append(tuple(source.shape))
         return (source,)
@@ -88,7 +89,7 @@ class Echo:
 
 def translator(tokenizers: TokenizerPair, **settings: Any) -> tuple[Translator, Echo]:
     model = Echo(tokenizers.target.size)
-    return Translator(model, tokenizers, BeamSearch(beam_size=2), **settings), model
+    return Translator(bind(BeamSearch(beam_size=2), model), tokenizers, **settings), model
 
 
 def plain(lines: list[str]) -> list[tuple[str, str]]:
@@ -124,8 +125,8 @@ def test_neither_batches_nor_windows_change_a_translation(
     tokenizers: TokenizerPair, markov: Callable[..., Any]
 ) -> None:
     model = markov(vocab=tokenizers.target.size, seed=3)
-    whole = Translator(model, tokenizers, BeamSearch(beam_size=3))
-    single = Translator(model, tokenizers, BeamSearch(beam_size=3), batch_tokens=1)
+    whole = Translator(bind(BeamSearch(beam_size=3), model), tokenizers)
+    single = Translator(bind(BeamSearch(beam_size=3), model), tokenizers, batch_tokens=1)
     expected = whole.translate(LINES)
     assert single.translate(LINES) == expected
     assert texts(whole.stream(plain(LINES), read_ahead=2)) == expected
@@ -143,11 +144,11 @@ def test_neither_batches_nor_windows_change_a_translation(
     ids=["beam 15", "beam 16", "of which all are asked for", "16 samples"],
 )
 def test_the_number_of_hypotheses_limits_the_batches(
-    tokenizers: TokenizerPair, markov: Callable[..., Any], search: Search, batches: list[int]
+    tokenizers: TokenizerPair, markov: Callable[..., Any], search: Algorithm, batches: list[int]
 ) -> None:
     model, found = markov(vocab=tokenizers.target.size, seed=3), []
     length = len(tokenizers.source.encode("red cat")) + 1
-    subject = Translator(model, tokenizers, search, batch_tokens=5 * length - 1)
+    subject = Translator(bind(search, model), tokenizers, batch_tokens=5 * length - 1)
     subject.translate(["red cat"] * 4, report=lambda new, _: found.append(new))
     assert found == batches
 
@@ -178,7 +179,7 @@ def test_the_mode_is_restored_after_an_error(tokenizers: TokenizerPair, markov: 
     model = markov(vocab=tokenizers.target.size, seed=3)
     model.table[:] = torch.nan
     with pytest.raises(Mistake, match="no translation"):
-        Translator(model, tokenizers, BeamSearch()).translate(["red"])
+        Translator(bind(BeamSearch(), model), tokenizers).translate(["red"])
     assert model.training
 
 
@@ -187,7 +188,7 @@ def test_a_line_that_is_too_long_is_translated_in_parts_with_one_warning(
     tokenizers: TokenizerPair, caplog: pytest.LogCaptureFixture, max_source_tokens: int, max_source: int | None
 ) -> None:
     model = Echo(tokenizers.target.size, max_source)
-    subject = Translator(model, tokenizers, BeamSearch(beam_size=2), max_source_tokens=max_source_tokens)
+    subject = Translator(bind(BeamSearch(beam_size=2), model), tokenizers, max_source_tokens=max_source_tokens)
     line = " ".join(WORDS * 3)
     with caplog.at_level(logging.WARNING):
         assert texts(subject.stream(plain(["red", "blue", line]), read_ahead=2)) == ["red", "blue", line]
@@ -198,7 +199,8 @@ def test_a_line_that_is_too_long_is_translated_in_parts_with_one_warning(
 
 def test_a_source_that_the_model_cannot_read_is_not_searched(tokenizers: TokenizerPair) -> None:
     model = Echo(tokenizers.target.size, max_source=4)
-    found = Translator(model, tokenizers, BeamSearch(beam_size=2)).search_ids([[5, 6, 7], [5, 6, 7, 8], [], [5]])
+    search = bind(BeamSearch(beam_size=2), model)
+    found = Translator(search, tokenizers).search_ids([[5, 6, 7], [5, 6, 7, 8], [], [5]])
     assert [hypotheses[0].ids if hypotheses else None for hypotheses in found] == [[5, 6, 7], None, None, [5]]
 
 
@@ -209,7 +211,7 @@ class Script(Echo):
         super().__init__(vocab)
         self.ids = torch.tensor([ids])
 
-    def encode(self, source: Tensor, source_mask: Tensor) -> tuple[Tensor]:
+    def encode(self, source: Tensor, source_mask: Tensor, *, context: None = None) -> tuple[Tensor]:
         return (self.ids.expand(len(source), -1),)
 
 
@@ -221,7 +223,8 @@ def test_a_translation_is_a_single_line_whatever_bytes_the_model_generates(
     assert "<0x0A>" in tokenizers.target.pieces(ids)
     assert tokenizers.target.decode(ids) != "red cat"
     model = Script(tokenizers.target.size, [*ids, EOS])
-    subject = Translator(model, tokenizers, BeamSearch(beam_size=2, constraints=Constraints(max_length_offset=31)))
+    search = BeamSearch(beam_size=2, constraints=Constraints(max_length_offset=31))
+    subject = Translator(bind(search, model), tokenizers)
     assert subject.translate(["blue", "", "dog"]) == ["red cat", "", "red cat"]
 
 
@@ -256,7 +259,8 @@ def test_an_error_in_the_input_is_raised_after_the_translations_before_it(tokeni
 def test_n_best_are_the_hypotheses_of_the_search_with_their_scores(
     tokenizers: TokenizerPair, markov: Callable[..., Any]
 ) -> None:
-    subject = Translator(markov(vocab=tokenizers.target.size, seed=3), tokenizers, BeamSearch(beam_size=3, n_best=3))
+    model = markov(vocab=tokenizers.target.size, seed=3)
+    subject = Translator(bind(BeamSearch(beam_size=3, n_best=3), model), tokenizers)
     found = subject.n_best(LINES)
     assert texts(found) == subject.translate(LINES)
     assert found[1] == []
@@ -269,7 +273,7 @@ def test_the_parts_of_a_long_line_are_joined_rank_by_rank(
     tokenizers: TokenizerPair, markov: Callable[..., Any]
 ) -> None:
     model, search = markov(vocab=tokenizers.target.size, seed=3), BeamSearch(beam_size=3, n_best=3)
-    subject = Translator(model, tokenizers, search, max_source_tokens=6)
+    subject = Translator(bind(search, model), tokenizers, max_source_tokens=6)
     line = "red cat sits. blue dog runs."
     encode, decode = tokenizers.source.encode, tokenizers.source.decode
     parts = [subject.n_best([decode(ids)])[0] for ids in split_line(line, encode(line), encode, 5)]
@@ -280,7 +284,7 @@ def test_the_parts_of_a_long_line_are_joined_rank_by_rank(
 
 
 def test_a_translation_begins_with_its_prefix(tokenizers: TokenizerPair, markov: Callable[..., Any]) -> None:
-    subject = Translator(markov(vocab=tokenizers.target.size, seed=3), tokenizers, BeamSearch(beam_size=3))
+    subject = Translator(bind(BeamSearch(beam_size=3), markov(vocab=tokenizers.target.size, seed=3)), tokenizers)
     lines, prefixes = ["red cat", "", "blue", "dog"], ["big dog", "but", "", "often!"]
     free, begun = subject.translate(lines), subject.translate(lines, prefixes)
     assert begun[0].startswith("big dog")
@@ -292,8 +296,9 @@ def test_a_translation_begins_with_its_prefix(tokenizers: TokenizerPair, markov:
 
 def test_the_chosen_translation_comes_first(tokenizers: TokenizerPair, markov: Callable[..., Any]) -> None:
     model, search = markov(vocab=tokenizers.target.size, seed=3), BeamSearch(beam_size=3, n_best=3)
-    plain_order = Translator(model, tokenizers, search).n_best(["red cat"])[0]
-    chosen = Translator(model, tokenizers, search, choose=lambda found: len(found) - 1).n_best(["red cat"])[0]
+    plain_order = Translator(bind(search, model), tokenizers).n_best(["red cat"])[0]
+    last = Translator(bind(search, model), tokenizers, choose=lambda texts: len(texts) - 1)
+    chosen = last.n_best(["red cat"])[0]
     assert chosen == [plain_order[2], plain_order[0], plain_order[1]]
 
 
@@ -343,16 +348,16 @@ class Recording(BeamSearch):
         super().__init__(beam_size=2)
         self.sources: list[list[int]] = []
 
-    def __call__(self, model: Any, source: Tensor, source_mask: Tensor, prefix: Any = None) -> list[list[Hypothesis]]:
+    def __call__(self, model: Any, source: Tensor, *others: Any) -> list[list[Hypothesis]]:
         self.sources += [ids[: ids.index(EOS)] for ids in source.tolist()]
-        return super().__call__(model, source, source_mask, prefix)
+        return super().__call__(model, source, *others)
 
 
 def test_every_line_and_every_part_of_a_long_line_is_encoded_once(tokenizers: TokenizerPair) -> None:
     """The ids that are searched are those of each part encoded by itself."""
     source, search, long = Counting(tokenizers.source.model), Recording(), " ".join(WORDS)
     pair = TokenizerPair(source, tokenizers.target)
-    subject = Translator(Echo(tokenizers.target.size), pair, search, max_source_tokens=6)
+    subject = Translator(bind(search, Echo(tokenizers.target.size)), pair, max_source_tokens=6)
     assert texts(subject.stream(plain(["red cat", "", long, "blue"]))) == ["red cat", "", long, "blue"]
     assert set(source.texts.values()) == {1}
     assert {"red cat", "blue", long} < set(source.texts)

@@ -11,13 +11,13 @@ import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
 from processes import children_of, is_gone
 
 from nmt.decoding.beam import BeamSearch
+from nmt.decoding.binding import bind
 from nmt.decoding.translator import Translator
 from nmt.decoding.workers import Workers, _received, _Worker
 from nmt.errors import CheckFailed, Mistake
@@ -162,18 +162,16 @@ def test_what_cannot_have_workers_is_refused(
     finished: str, session_corpus: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = load_run(session_corpus / "run", "cpu")
-    engine = SimpleNamespace(name="onnx", model=run.model, with_search=lambda search: search)
-    with pytest.raises(Mistake, match=r"workers=2 needs engine=torch, because engine=onnx already uses all threads"):
-        build_translator([run], engine=engine, workers=2)
+    search = bind(BeamSearch(), run.model)
     with pytest.raises(Mistake, match=r"workers=2 needs the CPU, but device is cuda: add device=cpu, or leave out"):
         build_translator([run._replace(device=torch.device("cuda"))], workers=2)
     with pytest.raises(Mistake, match=r"A search with workers=2 cannot be observed"):
         build_translator([run], workers=2, observe=print)
     with pytest.raises(Mistake, match=r"workers is 0; it must be at least 1"):
-        Translator(run.model, run.tokenizers, BeamSearch(), workers=0)
+        Translator(search, run.tokenizers, workers=0)
     monkeypatch.setattr(multiprocessing, "get_all_start_methods", lambda: ["spawn"])
     with pytest.raises(Mistake, match=r"workers is 2, but this system cannot fork processes: use workers=1"):
-        Translator(run.model, run.tokenizers, BeamSearch(), workers=2)
+        Translator(search, run.tokenizers, workers=2)
 
 
 def test_an_engine_is_refused_before_the_run_is_loaded(command: Callable) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import ctranslate2
 import pytest
@@ -13,13 +14,16 @@ from nmt.attention import Attention
 from nmt.attention.normalizers import Softmax, Sparsemax
 from nmt.attention.scorers import Additive, Dot, Gaussian, General, NoScore, ScaledDot, Scorer
 from nmt.attention.windows import Global, LocalM
+from nmt.data.batch import pad_source
 from nmt.decoding.beam import BeamSearch
+from nmt.decoding.binding import bind
 from nmt.decoding.constraints import Constraints
 from nmt.decoding.sampling import Sampling
 from nmt.decoding.state import Hypothesis
 from nmt.decoding.translator import Translator
 from nmt.errors import Mistake
-from nmt.exports.ctranslate2 import CTranslate2Model, CTranslate2Search, _Scored, write_ctranslate2
+from nmt.exports.ctranslate2 import write_ctranslate2
+from nmt.exports.ctranslate2_model import CTranslate2Model
 from nmt.exports.formats import FORMATS, open_exported
 from nmt.exports.parity import BOUNDS, log_prob_differences
 from nmt.models import Transformer, VocabularySizes
@@ -121,8 +125,8 @@ def test_writing_leaves_the_weights_alone(trained: LoadedRun, quantization: str,
 def search(model: LoadedRun, out: Path, beam: BeamSearch, prefixes: list[list[int]] | None = None) -> list[list[list]]:
     """The hypotheses of our search and of CTranslate2's."""
     engine = exported(model, out)
-    ours = Translator(model.model, model.tokenizers, beam).search_ids(SOURCES, prefixes)
-    return [ours, Translator(engine, model.tokenizers, CTranslate2Search(engine, beam)).search_ids(SOURCES, prefixes)]
+    searches = bind(beam, model.model), engine.bind(beam)
+    return [Translator(search, model.tokenizers).search_ids(SOURCES, prefixes) for search in searches]
 
 
 @pytest.mark.parametrize("prefixes", [None, [[8, 30], [], [9]]])
@@ -178,19 +182,23 @@ def test_the_shortest_limit_leaves_only_eos(trained: LoadedRun, tmp_path: Path) 
 
 def test_special_pieces_are_left_out_if_there_is_another_hypothesis(trained: LoadedRun, tmp_path: Path) -> None:
     model = exported(with_model(trained, site(), site(), site()), tmp_path / "out")
-    odd, usual = _Scored([9, 1], -1.0), _Scored([9, 8], -2.0)
-    search = CTranslate2Search(model, BeamSearch(3))
-    first, second = search._ranked([[5], [5]], [[odd, usual], [odd]], [9, 9])
+    odd, usual = model.target_pieces([[9, 1], [9, 8]])
+    results = [
+        SimpleNamespace(hypotheses=[odd, usual], scores=[-1.0, -2.0]),
+        SimpleNamespace(hypotheses=[odd], scores=[-1.0]),
+    ]
+    model.translator = SimpleNamespace(translate_batch=lambda *_, **__: results)
+    first, second = model.bind(BeamSearch(3))(*pad_source([[5], [5]]))
     assert first == [Hypothesis([9, 8], -2.0, pytest.approx(-2.0 / (8 / 6) ** 0.6))]
-    assert [each.ids for each in second] == [[9, 1]]
+    assert [hypothesis.ids for hypothesis in second] == [[9, 1]]
 
 
 def test_what_the_engine_lacks_is_refused(trained: LoadedRun, tmp_path: Path) -> None:
     model = exported(with_model(trained, site(), site(), site()), tmp_path / "out")
     with pytest.raises(Mistake, match="supports only beam search, not search=sampling: use engine=torch or onnx"):
-        CTranslate2Search(model, Sampling())
+        model.bind(Sampling())
     with pytest.raises(Mistake, match=r"search.coverage_penalty is 0.2, which engine=ctranslate2 does not support"):
-        CTranslate2Search(model, BeamSearch(coverage_penalty=0.2))
+        model.bind(BeamSearch(coverage_penalty=0.2))
 
 
 @pytest.mark.parametrize(
@@ -225,5 +233,6 @@ def test_the_folder_translates_without_this_project(trained: LoadedRun, tmp_path
     [result] = ctranslate2.Translator(str(tmp_path / "out")).translate_batch(
         [pieces], beam_size=1, max_decoding_length=10
     )
-    [ours] = Translator(model.model, model.tokenizers, BeamSearch(1)).search_ids([tokenizer.encode("một hai ba.")])
+    translator = Translator(bind(BeamSearch(1), model.model), model.tokenizers)
+    [ours] = translator.search_ids([tokenizer.encode("một hai ba.")])
     assert result.hypotheses[0] == [tokenizer.id_to_piece(piece) for piece in ours[0].ids[:10]]

@@ -12,8 +12,9 @@ from jobs import run_settings
 
 from nmt.config.nodes import make
 from nmt.decoding.beam import BeamSearch
+from nmt.decoding.binding import Algorithm, bind
 from nmt.decoding.sampling import Sampling
-from nmt.decoding.state import Search
+from nmt.decoding.translator import Translator
 from nmt.errors import Mistake
 from nmt.models import VocabularySizes
 from nmt.runs.directory import RunDirectory
@@ -68,13 +69,11 @@ def with_ends(run: LoadedRun, lines: list[str]) -> list[int]:
 @pytest.mark.parametrize("search", [BeamSearch(beam_size=3, n_best=3), Sampling(samples=3)])
 @pytest.mark.parametrize("model", ["bahdanau", "luong", "transformer"])
 def test_a_forced_score_is_the_sum_of_the_search_s_steps(
-    untrained: Callable[..., LoadedRun], model: str, search: Search
+    untrained: Callable[..., LoadedRun], model: str, search: Algorithm
 ) -> None:
     run = untrained(f"model={model}")
-    translator = build_translator([run])
-    translator.search = search
     sources = run.tokenizers.source.encode_all([line for line in LINES if line])
-    found = translator.search_ids(sources)
+    found = Translator(bind(search, run.model), run.tokenizers).search_ids(sources)
     pairs = [(source, hypothesis) for source, each in zip(sources, found, strict=True) for hypothesis in each]
     assert len(pairs) == 12
     forced = log_probs_of_ids([run], [s for s, _ in pairs], [h.ids for _, h in pairs], batch_tokens=50)
