@@ -16,7 +16,7 @@ def minimum_bayes_risk(texts: Sequence[str], utility: Callable[[str, str], float
         raise Mistake("There are no translations to choose from; pass at least one.")
     known = cache(utility)
     risks = [
-        -sum(known(text, other) for place, other in enumerate(texts) if place != index)
+        -sum(known(text, other) for position, other in enumerate(texts) if position != index)
         for index, text in enumerate(texts)
     ]
     return risks.index(min(risks))

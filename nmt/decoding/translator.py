@@ -233,14 +233,23 @@ class Translator:
                 "minimum_bayes_risk=true chooses a translation after the search, but this model reads the translations "
                 "of earlier sentences during the search. Leave it out, or translate single sentences."
             )
-        hypotheses: list[list[Hypothesis]] = [[] for _ in sources]
         if documents is None or not self.window.sentences or not sources:
             return self.search_ids(sources, prefixes, report), [[] for _ in sources]
+        # One turn, unless sources need earlier translations: then turn n has the n-th source of each document.
+        turns: list[list[int]] = []
+        position = 0
+        for index, document in enumerate(documents):
+            same = self.window.translations and index and document == documents[index - 1]
+            position = position + 1 if same else 0
+            if position == len(turns):
+                turns.append([])
+            turns[position].append(index)
+        hypotheses: list[list[Hypothesis]] = [[] for _ in sources]
         recent = so_far.pairs if so_far is not None and so_far.document == documents[0] else []
         names = [documents[0]] * len(recent) + [*documents]
         # The translations are filled in as they are found.
         pairs: list[TokenizedPair] = [*recent, *((source, []) for source in sources)]
-        for turn in self._turns(documents):
+        for turn in turns:
             of_turn = self.search_ids(
                 [sources[index] for index in turn],
                 [prefixes[index] for index in turn] if prefixes else None,
@@ -252,19 +261,6 @@ class Translator:
                 if of_source:
                     pairs[len(recent) + index] = sources[index], of_source[0].ids
         return hypotheses, earlier_pairs(names, pairs, self.window)[len(recent) :]
-
-    def _turns(self, documents: Sequence[Hashable]) -> list[list[int]]:
-        """Groups of sources to search one after another: one group, unless sources need earlier translations."""
-        if not self.window.translations:
-            return [[*range(len(documents))]]
-        turns: list[list[int]] = []
-        position = 0  # in the document
-        for index, document in enumerate(documents):
-            position = position + 1 if index and document == documents[index - 1] else 0
-            if position == len(turns):
-                turns.append([])
-            turns[position].append(index)
-        return turns
 
     def _translate(
         self,

@@ -62,9 +62,9 @@ def write_argos(trained: LoadedRun, folder: Path, quantization: str) -> Path:
 def unpacked_model(folder: Path) -> Iterator[Path]:
     """The CTranslate2 model in a package that `write_argos` wrote, unpacked to a temporary folder beside it."""
     [package] = folder.glob("*.argosmodel")
-    with tempfile.TemporaryDirectory(dir=folder) as place, zipfile.ZipFile(package) as archive:
-        archive.extractall(place)
-        [model] = Path(place).glob("*/model")
+    with tempfile.TemporaryDirectory(dir=folder) as unpacked, zipfile.ZipFile(package) as archive:
+        archive.extractall(unpacked)
+        [model] = Path(unpacked).glob("*/model")
         yield model
 
 

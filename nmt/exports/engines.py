@@ -8,8 +8,7 @@ from nmt.config.messages import unknown
 from nmt.errors import CheckFailed, MissingFile, Mistake
 from nmt.exports.damage import DamagedExport
 from nmt.exports.export_run import check_files, comparison_pairs, export_run, origin, read_record
-from nmt.exports.extras import check_extra
-from nmt.exports.formats import ENGINES, open_engine
+from nmt.exports.formats import ENGINES, check_extra, open_engine
 from nmt.files import check_writable, locked
 from nmt.runs.load import LoadedRun, load_run, load_runs
 from nmt.runs.search import Engine
@@ -45,63 +44,50 @@ def load_with_engine(
         check_extra(engine)
     except Mistake as error:
         raise Mistake(f"{error} Or use engine=torch.") from error
-    [trained] = load_runs(paths, "cpu" if engine == "onnx" else device)
-    opened, _ = _opened(trained, engine, precision)
-    if opened is None:
-        _check_exports_writable(trained, engine)
-        with locked(trained.directory.exports, wait=True):
-            opened, problem = _opened(trained, engine, precision)  # another process may have exported it meanwhile
-            if opened is None:
-                _export(trained, engine, precision, problem)
-                opened = open_engine(trained, engine, _folder(trained, engine, precision), precision)
-    return [trained], opened
+    [run] = load_runs(paths, "cpu" if engine == "onnx" else device)
+    folder = run.directory.exports / (engine if precision == "float32" else f"{engine}_{precision}")
+    opened, _ = _open_kept(run, engine, folder, precision)
+    if opened is not None:
+        return [run], opened
+    try:
+        check_writable("run_dir", run.directory.path)
+    except Mistake as error:
+        raise Mistake(
+            f"engine={engine} has to export the run to {run.directory.exports} first, but cannot write there: copy the "
+            "run to another folder, or use engine=torch."
+        ) from error
+    with locked(run.directory.exports, wait=True):
+        opened, reason = _open_kept(run, engine, folder, precision)  # another process may have exported it meanwhile
+        if opened is not None:
+            return [run], opened
+        # Compare on the CPU, because a GPU may multiply at lower precision.
+        on_cpu = run if run.device.type == "cpu" else load_run(run.directory.path, "cpu")
+        try:
+            pairs = comparison_pairs(on_cpu)
+        except MissingFile as error:
+            raise Mistake(
+                f"engine={engine} has to export the run first ({reason}), but its validation corpus is missing "
+                f"({error.__cause__}). Export it yourself, and compare it on other sentence pairs: python -m "
+                f"nmt.export run_dir={run.directory.path} format={engine} quantization={precision} out={folder} "
+                "overwrite=true source=FILE reference=FILE"
+            ) from error
+        logger.info("Exporting %s to %s: %s", run.directory.path, folder, reason)
+        try:
+            logger.info("%s", export_run(on_cpu, engine, folder, precision, pairs))
+        except (Mistake, CheckFailed) as error:
+            raise type(error)(f"{error} Or use engine=torch.") from error
+        return [run], open_engine(run, engine, folder, precision)
 
 
-def _folder(trained: LoadedRun, engine: str, precision: str) -> Path:
-    return trained.directory.exports / (engine if precision == "float32" else f"{engine}_{precision}")
-
-
-def _opened(trained: LoadedRun, engine: str, precision: str) -> tuple[Engine | None, str]:
-    """The engine with the run's export and an empty reason, or None and the reason why the export cannot be used."""
-    folder = _folder(trained, engine, precision)
+def _open_kept(run: LoadedRun, engine: str, folder: Path, precision: str) -> tuple[Engine | None, str]:
+    """The engine with the export in a folder and an empty reason, or None and the reason why it cannot be used."""
     record = read_record(folder)
     if not record:
         return None, "there is no export yet"
-    if not origin(trained, engine, precision).items() <= record.items():
+    if not origin(run, engine, precision).items() <= record.items():
         return None, "the old export was made from other weights or by another version"
     try:
         check_files(folder, record)
-        return open_engine(trained, engine, folder, precision), ""
+        return open_engine(run, engine, folder, precision), ""
     except DamagedExport:
         return None, "the old export is damaged"
-
-
-def _check_exports_writable(trained: LoadedRun, engine: str) -> None:
-    try:
-        check_writable("run_dir", trained.directory.path)
-    except Mistake as error:
-        raise Mistake(
-            f"engine={engine} has to export the run to {trained.directory.exports} first, but cannot write there: "
-            "copy the run to another folder, or use engine=torch."
-        ) from error
-
-
-def _export(trained: LoadedRun, engine: str, precision: str, reason: str) -> None:
-    """Exports the run for an engine, and logs the reason."""
-    folder = _folder(trained, engine, precision)
-    # Compare on the CPU, because a GPU may multiply at lower precision.
-    run = trained if trained.device.type == "cpu" else load_run(trained.directory.path, "cpu")
-    try:
-        pairs = comparison_pairs(run)
-    except MissingFile as error:
-        raise Mistake(
-            f"engine={engine} has to export the run first ({reason}), but its validation corpus is missing "
-            f"({error.__cause__}). Export it yourself, and compare it on other sentence pairs: python -m nmt.export "
-            f"run_dir={run.directory.path} format={engine} quantization={precision} out={folder} overwrite=true "
-            "source=FILE reference=FILE"
-        ) from error
-    logger.info("Exporting %s to %s: %s", trained.directory.path, folder, reason)
-    try:
-        logger.info("%s", export_run(run, engine, folder, precision, pairs))
-    except (Mistake, CheckFailed) as error:
-        raise type(error)(f"{error} Or use engine=torch.") from error

@@ -89,10 +89,10 @@ def export_run(trained: LoadedRun, format: str, out: Path, quantization: str, pa
 def read_record(folder: Path) -> dict[str, Any]:
     """The record of what a folder was exported from; empty if the record is missing or damaged."""
     try:
-        found = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return record if isinstance(record, dict) else {}
 
 
 def check_files(folder: Path, record: Mapping[str, Any]) -> None:

@@ -53,7 +53,7 @@ def require_plain_transformer(trained: LoadedRun, format: str) -> Transformer:
     for site, attentions in model.sites.items():
         for choice, part, held in _choices(attentions[0]):
             if not isinstance(part, held):
-                known = ", ".join(_option(each) for each in held)
+                known = ", ".join(_option(kind) for kind in held)
                 raise Mistake(
                     f"{format} does not support {choice}={_option(type(part))}, which {trained.directory.path} uses "
                     f"at {site}; it supports {known}. Use onnx, which supports every {choice}."

@@ -1,18 +1,22 @@
 """The formats of nmt.export: how each one is written, and how the result is opened."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
+from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
+from packaging.requirements import Requirement
 
 from nmt.decoding.binding import bind
 from nmt.errors import Mistake
-from nmt.exports.extras import check_extra, importing
 from nmt.exports.parity import Exported, comparison_search, stepwise_log_probs
 from nmt.runs.load import LoadedRun
 from nmt.runs.search import Engine, build_translator
+
+_PROJECT = "nmt-attention"
 
 
 class Format(NamedTuple):
@@ -24,6 +28,52 @@ class Format(NamedTuple):
     """Writes a run to an existing folder, with the weights in a number format."""
     open: Callable[[LoadedRun, Path, str], Exported]
     """Opens the exported model the way its users do."""
+
+
+def check_extra(extra: str) -> None:
+    """Raises Mistake if a package of an extra is missing, or if its version is not one that the project supports."""
+    try:
+        declared = [Requirement(text) for text in metadata.requires(_PROJECT) or []]
+    except metadata.PackageNotFoundError:  # a checkout that is not installed
+        return
+    remedy = f"run {_install(extra)} first."
+    for requirement in declared:
+        if (
+            requirement.marker is None
+            or requirement.marker.evaluate({"extra": ""})
+            or not requirement.marker.evaluate({"extra": extra})
+        ):
+            continue
+        try:
+            installed = metadata.version(requirement.name)
+        except metadata.PackageNotFoundError:
+            raise Mistake(f"{extra} needs the package {requirement.name}, which is not installed; {remedy}") from None
+        if installed not in requirement.specifier:
+            versions = ",".join(sorted(map(str, requirement.specifier), reverse=True))  # >=, then <
+            raise Mistake(
+                f"{extra} needs the package {requirement.name}{versions}, but {installed} is installed; {remedy}"
+            )
+
+
+@contextmanager
+def importing(extra: str) -> Iterator[None]:
+    """Raises Mistake in place of the ImportError for a package of the extra that is missing or broken."""
+    try:
+        yield
+    except ImportError as error:
+        module = error.name or ""
+        if module.partition(".")[0] == "nmt":  # a bug in nmt
+            raise
+        if isinstance(error, ModuleNotFoundError) and module and "." not in module:
+            raise Mistake(f"{extra} needs the package {module}; run {_install(extra)} first.") from error
+        raise Mistake(
+            f"A package that {extra} needs cannot be imported ({error}): reinstall it, or run {_install(extra)} in a "
+            "new environment."
+        ) from error
+
+
+def _install(extra: str) -> str:
+    return f"pip install -c constraints.txt -e '.[{extra}]'"
 
 
 def write_format(trained: LoadedRun, format: str, folder: Path, quantization: str) -> None:

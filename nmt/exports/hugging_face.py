@@ -14,7 +14,7 @@ from nmt.attention import MultiHeadAttention
 from nmt.config.nodes import make
 from nmt.data.batch import Example, collate
 from nmt.decoding.beam import BeamSearch
-from nmt.decoding.constraints import Constraints
+from nmt.decoding.binding import Algorithm
 from nmt.decoding.sampling import Sampling
 from nmt.decoding.translator import batches_by_length
 from nmt.errors import Mistake
@@ -72,8 +72,8 @@ def generation_settings(trained: LoadedRun, search: Mapping[str, Any] | None = N
     The library has one maximum length for all sentences, so this is the run's limit for the longest source that it
     translates without splitting. The library's lengths count BOS; ours do not.
     """
-    found = make(search_config(trained.settings.search, search or {}))
-    constraints = getattr(found, "constraints", None) or Constraints()
+    configured: Algorithm = make(search_config(trained.settings.search, search or {}))
+    constraints = configured.constraints
     longest = int(longest_source(trained.settings) * constraints.max_length_ratio + constraints.max_length_offset)
     longest = max(min(longest, constraints.max_length or longest, POSITIONS - 1), constraints.min_length)
     settings: dict[str, Any] = {
@@ -87,13 +87,18 @@ def generation_settings(trained: LoadedRun, search: Mapping[str, Any] | None = N
         "min_length": constraints.min_length,
         "no_repeat_ngram_size": constraints.no_repeat_ngram,
     }
-    if isinstance(found, Sampling):
-        drawn = {"do_sample": True, "temperature": found.temperature, "top_k": found.top_k, "top_p": found.top_p}
+    if isinstance(configured, Sampling):
+        drawn = {
+            "do_sample": True,
+            "temperature": configured.temperature,
+            "top_k": configured.top_k,
+            "top_p": configured.top_p,
+        }
         return {**settings, **drawn}
-    if isinstance(found, BeamSearch) and found.beam_size > 1:
-        exponent = length_exponent(found.length_penalty)
+    if isinstance(configured, BeamSearch) and configured.beam_size > 1:
+        exponent = length_exponent(configured.length_penalty)
         # False: like BeamSearch, continue while an unfinished hypothesis is better than the finished ones.
-        return {**settings, "num_beams": found.beam_size, "length_penalty": exponent, "early_stopping": False}
+        return {**settings, "num_beams": configured.beam_size, "length_penalty": exponent, "early_stopping": False}
     return settings
 
 
@@ -128,7 +133,7 @@ class HuggingFaceModel:
     ) -> list[list[float]]:
         """log p of each target piece and of EOS, in nats. The ids contain neither BOS nor EOS."""
         examples = [Example(index, *pair) for index, pair in enumerate(zip(sources, targets, strict=True))]
-        found: list[list[float]] = [[] for _ in examples]
+        log_probs: list[list[float]] = [[] for _ in examples]
         for indices in batches_by_length([max(example.lengths) for example in examples], batch_tokens):
             batch = collate([examples[index] for index in indices])
             logits = self.model(
@@ -138,20 +143,20 @@ class HuggingFaceModel:
             ).logits
             chosen = logits.log_softmax(dim=-1).gather(2, batch.target_output.unsqueeze(2)).squeeze(2)
             for index, row in zip(indices, chosen.tolist(), strict=True):
-                found[index] = row[: len(targets[index]) + 1]
-        return found
+                log_probs[index] = row[: len(targets[index]) + 1]
+        return log_probs
 
     def translate(self, lines: Sequence[str], batch_tokens: int = 1024) -> list[str]:
         """Translates with `generate` and the stored settings; the translation of an empty line is empty."""
         texts = [normalize(line) for line in lines]
         lengths = [len(ids) if text else 0 for text, ids in zip(texts, self._ids(texts), strict=True)]
-        found = [""] * len(texts)
+        translations = [""] * len(texts)
         for indices in batches_by_length(lengths, batch_tokens):
             inputs = self.tokenizer([texts[index] for index in indices], padding=True, return_tensors="pt")
             decoded = self.tokenizer.batch_decode(self.model.generate(**inputs), skip_special_tokens=True)
             for index, text in zip(indices, decoded, strict=True):
-                found[index] = normalize(text)
-        return found
+                translations[index] = normalize(text)
+        return translations
 
     def search_with(self, settings: dict[str, Any]) -> None:
         """Sets the arguments of GenerationConfig for all later translations."""
@@ -216,30 +221,30 @@ def _weights(model: Transformer) -> dict[str, Tensor]:
     Their position encodings have all sines first, so the dimensions of the residual stream are put into the same order.
     """
     order = torch.cat([torch.arange(start, model.dim, 2) for start in (0, 1)])
-    found: dict[str, Tensor] = {}
+    weights: dict[str, Tensor] = {}
     stacks: Any = {"encoder": model.encoder, "decoder": model.decoder}
     for side, layers in stacks.items():
         for index, layer in enumerate(layers):
             name = f"model.{side}.layers.{index}"
-            found |= _attention(f"{name}.self_attn", layer.attention, order)
-            found |= _norm(f"{name}.self_attn_layer_norm", layer.around_attention.norm, order)
+            weights |= _attention(f"{name}.self_attn", layer.attention, order)
+            weights |= _norm(f"{name}.self_attn_layer_norm", layer.around_attention.norm, order)
             if side == "decoder":
-                found |= _attention(f"{name}.encoder_attn", layer.cross, order)
-                found |= _norm(f"{name}.encoder_attn_layer_norm", layer.around_cross.norm, order)
+                weights |= _attention(f"{name}.encoder_attn", layer.cross, order)
+                weights |= _norm(f"{name}.encoder_attn_layer_norm", layer.around_cross.norm, order)
             inner, outer = layer.feed_forward.inner, layer.feed_forward.outer
-            found |= _reading(f"{name}.fc1", Projection(inner.weight, inner.bias), order)
-            found |= _writing(f"{name}.fc2", Projection(outer.weight, outer.bias), order)
-            found |= _norm(f"{name}.final_layer_norm", layer.around_ffn.norm, order)
+            weights |= _reading(f"{name}.fc1", Projection(inner.weight, inner.bias), order)
+            weights |= _writing(f"{name}.fc2", Projection(outer.weight, outer.bias), order)
+            weights |= _norm(f"{name}.final_layer_norm", layer.around_ffn.norm, order)
     if model.norm_first:
-        found |= _norm("model.encoder.layer_norm", model.encoder_norm, order)
-        found |= _norm("model.decoder.layer_norm", model.decoder_norm, order)
+        weights |= _norm("model.encoder.layer_norm", model.encoder_norm, order)
+        weights |= _norm("model.decoder.layer_norm", model.decoder_norm, order)
     if model.source_embedding is model.target_embedding:
-        found["model.shared.weight"] = model.target_embedding.weight[:, order]
-    found["model.encoder.embed_tokens.weight"] = model.source_embedding.weight[:, order]
-    found["model.decoder.embed_tokens.weight"] = model.target_embedding.weight[:, order]
-    found["lm_head.weight"] = model.output.weight[:, order]
-    found["final_logits_bias"] = torch.zeros(1, len(model.output.weight))
-    return {name: tensor.detach().float().cpu() for name, tensor in found.items()}
+        weights["model.shared.weight"] = model.target_embedding.weight[:, order]
+    weights["model.encoder.embed_tokens.weight"] = model.source_embedding.weight[:, order]
+    weights["model.decoder.embed_tokens.weight"] = model.target_embedding.weight[:, order]
+    weights["lm_head.weight"] = model.output.weight[:, order]
+    weights["final_logits_bias"] = torch.zeros(1, len(model.output.weight))
+    return {name: tensor.detach().float().cpu() for name, tensor in weights.items()}
 
 
 def _attention(name: str, attention: MultiHeadAttention, order: Int[Tensor, " dim"]) -> dict[str, Tensor]:
@@ -315,7 +320,7 @@ def _differences(trained: LoadedRun) -> list[str]:
     """The differences that a user of both needs to know, one per item."""
     search = make(trained.settings.search)
     longest = generation_settings(trained)["max_length"] - 1
-    found = [
+    differences = [
         "Normalize the text to NFC with single plain spaces, as the code above does; `nmt.translate` does this itself.",
         f"Each line must be one sentence of at most {min(longest_source(trained.settings), POSITIONS)} pieces; "
         "`nmt.translate` splits longer lines. Skip empty lines: their translations are not empty.",
@@ -323,12 +328,14 @@ def _differences(trained: LoadedRun) -> list[str]:
         "Text such as `>>vi<<` at the beginning of a line is read as a language code.",
     ]
     if isinstance(search, BeamSearch) and search.beam_size > 1 and search.length_penalty:
-        found.append(
+        differences.append(
             f"`generate` divides log P by |Y|^{length_exponent(search.length_penalty)}, whereas the run's search "
             f"divides by ((5 + |Y|) / 6)^{search.length_penalty}, so the two sometimes rank hypotheses differently."
         )
     if isinstance(search, BeamSearch) and search.coverage_penalty:
-        found.append(f"`generate` has no coverage penalty; the run's search uses one of {search.coverage_penalty}.")
+        differences.append(
+            f"`generate` has no coverage penalty; the run's search uses one of {search.coverage_penalty}."
+        )
     if isinstance(search, Sampling):
-        found.append("`generate` samples, as the run's search does, but with different random numbers.")
-    return found
+        differences.append("`generate` samples, as the run's search does, but with different random numbers.")
+    return differences

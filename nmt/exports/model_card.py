@@ -92,8 +92,8 @@ def corpus_license(trained: LoadedRun) -> str | None:
     file = CONFIGS / "corpus" / f"{data.name}.yaml"
     if not file.is_file() or not all(f"/{data.name}/" in f"/{prefix}" for prefix in data.train):
         return None
-    found: str = yaml.safe_load(file.read_text(encoding="utf-8"))["license"]
-    return found
+    license: str = yaml.safe_load(file.read_text(encoding="utf-8"))["license"]
+    return license
 
 
 def _is_embedded(trained: LoadedRun) -> bool:

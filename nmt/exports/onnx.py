@@ -98,17 +98,17 @@ class OnnxRecurrence(Recurrence):
             "hidden_size": self.hidden_dim,
             "direction": "bidirectional" if network.bidirectional else "forward",
         }
-        places: tuple[int, ...]  # the places of ONNX's gates i o f c or z r h among torch's i f g o or r z n
+        order: tuple[int, ...]  # of ONNX's gates i o f c or z r h among torch's i f g o or r z n
         if isinstance(network, nn.LSTM):
-            self.operator, self.states, places = "LSTM", 2, (0, 3, 1, 2)
+            self.operator, self.states, order = "LSTM", 2, (0, 3, 1, 2)
         else:
-            self.operator, self.states, places = "GRU", 1, (1, 0, 2)
+            self.operator, self.states, order = "GRU", 1, (1, 0, 2)
             self.attributes["linear_before_reset"] = 1  # as in torch, the reset gate multiplies the recurrent product
         suffixes = ("l0", "l0_reverse") if network.bidirectional else ("l0",)
 
         def in_order(name: str) -> Tensor:
-            gates = [getattr(network, f"{name}_{suffix}").detach().chunk(len(places)) for suffix in suffixes]
-            return torch.stack([torch.cat([of_direction[place] for place in places]) for of_direction in gates])
+            gates = [getattr(network, f"{name}_{suffix}").detach().chunk(len(order)) for suffix in suffixes]
+            return torch.stack([torch.cat([of_direction[gate] for gate in order]) for of_direction in gates])
 
         self.register_buffer("input_weight", in_order("weight_ih"))
         self.register_buffer("hidden_weight", in_order("weight_hh"))
@@ -291,7 +291,7 @@ def quiet_exporter() -> Iterator[None]:
 def _description(trained: LoadedRun) -> dict[str, Any]:
     """What a program needs to know besides the graphs."""
     search = make(trained.settings.search)
-    beam = search if isinstance(search, BeamSearch) else BeamSearch(constraints=getattr(search, "constraints", None))
+    beam = search if isinstance(search, BeamSearch) else BeamSearch(constraints=search.constraints)
     limits = beam.constraints
     tokenizers = [*tokenizer_hashes(trained.tokenizers, trained.direction)]
     direction = trained.direction

@@ -65,13 +65,13 @@ class Parity(NamedTuple):
         bound = BOUNDS[quantization]
         if not math.isfinite(self.largest_difference):
             raise CheckFailed("The exported model or the run computes NaN or infinity. Nothing was written.")
-        which, found = (
+        which, difference = (
             ("largest", self.largest_difference) if quantization == "float32" else ("mean", self.mean_difference)
         )
-        if found > bound:
+        if difference > bound:
             raise CheckFailed(
                 f"The exported model does not match the run: the {which} difference in log-probability is "
-                f"{found:.3g} nats, but {quantization} allows at most {bound:g}. Nothing was written."
+                f"{difference:.3g} nats, but {quantization} allows at most {bound:g}. Nothing was written."
             )
 
 
@@ -148,12 +148,12 @@ def stepwise_log_probs(
     model: Decodable, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
 ) -> list[list[float]]:
     """log p of each target piece and of EOS, in nats, computed step by step as in a search."""
-    found: list[list[float]] = []
+    rows: list[list[float]] = []
     for source, target in zip(sources, targets, strict=True):
         memory: Any = model.encode(*pad_source([source]))
         state, row = model.start(memory, 1), []
         for read, expected in zip([BOS, *target], [*target, EOS], strict=True):
             log_probs, state = model.step(torch.tensor([[read]]), state, memory)
             row.append(float(log_probs[0, 0, expected]))
-        found.append(row)
-    return found
+        rows.append(row)
+    return rows

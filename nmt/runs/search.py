@@ -58,7 +58,8 @@ def build_translator(
     `observe`.
     """
     first = runs[0]
-    algorithm: Algorithm = make(search_config(first.settings.search, search or {}))
+    settings = search_config(first.settings.search, search or {})
+    algorithm: Algorithm = make(settings)
     model: Decodable = first.model if len(runs) == 1 else Ensemble([run.model for run in runs])
     bound = bind(algorithm, model) if engine is None else engine.bind(algorithm)
     if workers > 1 and first.device.type != "cpu":

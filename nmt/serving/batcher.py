@@ -109,17 +109,18 @@ class Batcher:
         """The translations of each sentence, best first. Raises Full, and whatever a Translator raises."""
         self._check_room(len(sentences))
         loop = asyncio.get_running_loop()
-        new = [
+        request = [
             _Waiting(task, sentence, prefix, loop.create_future())
             for sentence, prefix in zip(sentences, prefixes or [""] * len(sentences), strict=True)
         ]
-        self._waiting.extend(new)
+        self._waiting.extend(request)
         self._arrived.set()
         try:
-            return list(await asyncio.gather(*(each.done for each in new)))
+            return list(await asyncio.gather(*(sentence.done for sentence in request)))
         finally:
-            for each in new:
-                each.done.cancel()
+            # If the client has left, its sentences leave the queue; of those that are done, nothing changes.
+            for sentence in request:
+                sentence.done.cancel()
 
     async def compute(self, run: str, action: Callable[[LoadedRun], T]) -> T:
         """The result of an action on a run, computed between batches. Raises Full, and whatever the action raises."""
@@ -156,17 +157,17 @@ class Batcher:
             batch = await self._next_batch(len(batch), until)
             began = loop.time()
             try:
-                found = await loop.run_in_executor(self._thread, self._translated, batch)
-                answers = list(zip(batch, found, strict=True))
+                translations = await loop.run_in_executor(self._thread, self._translated, batch)
+                answers = list(zip(batch, translations, strict=True))
             # An error that ended this loop would leave every later request without an answer.
             except Exception as error:
-                for each in batch:
-                    if not each.done.done():
-                        each.done.set_exception(error)
+                for sentence in batch:
+                    if not sentence.done.done():
+                        sentence.done.set_exception(error)
                 continue
-            for each, translations in answers:
-                if not each.done.done():
-                    each.done.set_result(translations)
+            for sentence, of_sentence in answers:
+                if not sentence.done.done():
+                    sentence.done.set_result(of_sentence)
             seconds = max(loop.time() - began, 1e-3)
             until = loop.time() + _SHARE_TO_WAIT * seconds
             self.sentences_per_second = 0.8 * self.sentences_per_second + 0.2 * len(batch) / seconds
@@ -190,7 +191,7 @@ class Batcher:
                     await asyncio.wait_for(self._arrived.wait(), left)
                 batch = self._fitting()
         chosen = set(map(id, batch))
-        self._waiting = [each for each in self._waiting if id(each) not in chosen]
+        self._waiting = [sentence for sentence in self._waiting if id(sentence) not in chosen]
         return batch
 
     def _fitting(self) -> list[_Waiting]:
@@ -198,21 +199,24 @@ class Batcher:
 
         Removes sentences whose requests were canceled from the queue.
         """
-        self._waiting = [each for each in self._waiting if not each.done.done()]
+        self._waiting = [sentence for sentence in self._waiting if not sentence.done.done()]
         batch: list[_Waiting] = []
         if not self._waiting:
             return batch
         first, longest = self._waiting[0], 0
         alike = [
-            each
-            for each in self._waiting
-            if each.task == first.task and first.size <= _ALIKE * each.size and each.size <= _ALIKE * first.size
+            sentence
+            for sentence in self._waiting
+            if sentence.task == first.task
+            and first.size <= _ALIKE * sentence.size
+            and sentence.size <= _ALIKE * first.size
         ]
-        for each in sorted(alike, key=lambda each: abs(each.size - first.size)):
-            grown = max(longest, each.size)
-            if not batch or (len(batch) + 1) * grown <= _BYTES_PER_PIECE * self.batch_tokens:
-                batch.append(each)
-                longest = grown
+        # The first sentence is the nearest to itself, so that it begins the batch.
+        for sentence in sorted(alike, key=lambda sentence: abs(sentence.size - first.size)):
+            widest = max(longest, sentence.size)
+            if not batch or (len(batch) + 1) * widest <= _BYTES_PER_PIECE * self.batch_tokens:
+                batch.append(sentence)
+                longest = widest
         return batch
 
     def _load(self, run: str) -> LoadedRun:
@@ -222,20 +226,20 @@ class Batcher:
         return self.gallery.load(run)
 
     def _translated(self, batch: Sequence[_Waiting]) -> list[list[Translation]]:
-        self._wanted = lambda: not all(each.done.done() for each in batch)
+        self._wanted = lambda: not all(sentence.done.done() for sentence in batch)
         task = batch[0].task
-        trained = self._load(task.run)
+        run = self._load(task.run)
         settings = {}
         if task.n_best > 1 or task.beam_size is not None:
-            own = trained.settings.search.get("beam_size", 1)
-            settings = {"n_best": task.n_best, "beam_size": task.beam_size or max(own, task.n_best)}
-        if self._last is None or self._last[:2] != (task, trained):
+            stored = run.settings.search.get("beam_size", 1)
+            settings = {"n_best": task.n_best, "beam_size": task.beam_size or max(stored, task.n_best)}
+        if self._last is None or self._last[:2] != (task, run):
             translator = build_translator(
-                [trained],
+                [run],
                 settings,
                 batch_tokens=self.batch_tokens,
                 observe=self.stop_if_abandoned,
                 engine=self.gallery.engine_of(task.run),
             )
-            self._last = task, trained, translator
-        return self._last[2].n_best([each.sentence for each in batch], [each.prefix for each in batch])
+            self._last = task, run, translator
+        return self._last[2].n_best([waiting.sentence for waiting in batch], [waiting.prefix for waiting in batch])

@@ -13,7 +13,7 @@ from transformers import PreTrainedModel
 
 import nmt
 from nmt.errors import CheckFailed, Mistake
-from nmt.exports import engines, extras, formats, parity
+from nmt.exports import engines, formats, parity
 from nmt.exports.engines import load_with_engine
 from nmt.exports.export_run import RECORD, check_replaceable, comparison_pairs, export_run
 from nmt.exports.formats import ENGINES, FORMATS
@@ -226,21 +226,21 @@ def test_what_an_engine_lacks_is_one_sentence(run: Path, command: Command, overr
 
 def test_a_missing_or_newer_package_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     versions = {"ctranslate2": "5.1.0"}
-    monkeypatch.setattr(extras.metadata, "version", versions.__getitem__)
+    monkeypatch.setattr(formats.metadata, "version", versions.__getitem__)
     with pytest.raises(
         Mistake, match=r"ctranslate2 needs the package ctranslate2.*>=4.8,<4.9, but 5.1.0 is installed; run pip"
     ):
-        extras.check_extra("ctranslate2")
+        formats.check_extra("ctranslate2")
 
     def missing(name: str) -> str:
-        raise extras.metadata.PackageNotFoundError(name)
+        raise formats.metadata.PackageNotFoundError(name)
 
-    monkeypatch.setattr(extras.metadata, "version", missing)
+    monkeypatch.setattr(formats.metadata, "version", missing)
     with pytest.raises(
         Mistake,
         match=r"needs the package ctranslate2, which is not installed; run pip install .*'\.\[ctranslate2\]'",
     ):
-        extras.check_extra("ctranslate2")
+        formats.check_extra("ctranslate2")
 
 
 @pytest.mark.parametrize(
@@ -257,8 +257,9 @@ def test_a_package_that_cannot_be_imported_is_one_sentence(
 ) -> None:
     trained = load_run(run, "cpu")
     monkeypatch.setitem(sys.modules, package, None)
-    for module in ("argos", "ctranslate2", "hugging_face", "onnx", "onnx_model"):
-        monkeypatch.delitem(sys.modules, f"nmt.exports.{module}", raising=False)
+    modules = ("argos", "ctranslate2", "ctranslate2_model", "hugging_face", "onnx", "onnx_model")
+    for module in (*(f"nmt.exports.{name}" for name in modules), "ctranslate2.specs"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
     message = rf"{format} needs the package {package}; run pip install .*'\.\[{format}\]' first\."
     with pytest.raises(Mistake, match=message):
         formats.open_exported(trained, format, run, "float32")
@@ -272,9 +273,9 @@ def test_a_package_that_cannot_be_imported_is_one_sentence(
 
 def test_a_broken_package_is_one_sentence_and_an_import_error_of_our_own_none() -> None:
     message = r"A package that onnx needs cannot be imported \(no libfoo.so\): reinstall it, or run .*'\.\[onnx\]' in a"
-    with pytest.raises(Mistake, match=message), extras.importing("onnx"):
+    with pytest.raises(Mistake, match=message), formats.importing("onnx"):
         raise ImportError("no libfoo.so")
-    with pytest.raises(ImportError, match="cannot import name 'nothing' from 'nmt"), extras.importing("onnx"):
+    with pytest.raises(ImportError, match="cannot import name 'nothing' from 'nmt"), formats.importing("onnx"):
         from nmt.exports.parity import nothing  # type: ignore[attr-defined]  # noqa: F401
 
 
