@@ -233,34 +233,35 @@ class Translator:
                 "minimum_bayes_risk=true chooses a translation after the search, but this model reads the translations "
                 "of earlier sentences during the search. Leave it out, or translate single sentences."
             )
-        if documents is None or not self.window.sentences or not sources:
-            return self.search_ids(sources, prefixes, report), [[] for _ in sources]
+        window = NO_CONTEXT if documents is None else self.window
+        names: list[Hashable] = [None] * len(sources) if documents is None else [*documents]
         # One turn, unless sources need earlier translations: then turn n has the n-th source of each document.
         turns: list[list[int]] = []
         position = 0
-        for index, document in enumerate(documents):
-            same = self.window.translations and index and document == documents[index - 1]
+        for index, document in enumerate(names):
+            same = window.translations and index and document == names[index - 1]
             position = position + 1 if same else 0
             if position == len(turns):
                 turns.append([])
             turns[position].append(index)
         hypotheses: list[list[Hypothesis]] = [[] for _ in sources]
-        recent = so_far.pairs if so_far is not None and so_far.document == documents[0] else []
-        names = [documents[0]] * len(recent) + [*documents]
+        recent = so_far.pairs if so_far is not None and names and so_far.document == names[0] else []
+        names = names[:1] * len(recent) + names
         # The translations are filled in as they are found.
         pairs: list[TokenizedPair] = [*recent, *((source, []) for source in sources)]
         for turn in turns:
+            earlier = earlier_pairs(names, pairs, window, [len(recent) + index for index in turn])
             of_turn = self.search_ids(
                 [sources[index] for index in turn],
                 [prefixes[index] for index in turn] if prefixes else None,
                 report and (lambda new, _: report(new, len(sources))),
-                earlier_pairs(names, pairs, self.window, [len(recent) + index for index in turn]),
+                earlier if window.sentences else None,
             )
             for index, of_source in zip(turn, of_turn, strict=True):
                 hypotheses[index] = of_source
                 if of_source:
                     pairs[len(recent) + index] = sources[index], of_source[0].ids
-        return hypotheses, earlier_pairs(names, pairs, self.window)[len(recent) :]
+        return hypotheses, earlier_pairs(names, pairs, window)[len(recent) :]
 
     def _translate(
         self,

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from ctranslate2.specs import TransformerSpec
-from ctranslate2.specs.common_spec import Activation
+from ctranslate2 import specs
 from torch import Tensor, nn
 
 from nmt.attention import MultiHeadAttention
@@ -29,11 +28,11 @@ def write_ctranslate2(trained: LoadedRun, folder: Path, quantization: str) -> No
     model = require_plain_transformer(trained, "ctranslate2")
     layers: Any = model.encoder, model.decoder  # nn.ModuleList does not know the class of its modules
     scale_norm = isinstance(layers[0][0].around_attention.norm, ScaleNorm)
-    spec = TransformerSpec.from_config(
+    spec = specs.TransformerSpec.from_config(
         (len(model.encoder), len(model.decoder)),
         layers[0][0].attention.num_heads,
         pre_norm=model.norm_first,
-        activation=Activation.RELU,
+        activation=specs.Activation.RELU,
         rms_norm=scale_norm,
         alignment_layer=-1,
         alignment_heads=0,  # the mean of all heads

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from nmt.config.messages import unknown
 from nmt.errors import CheckFailed, MissingFile, Mistake
-from nmt.exports.damage import DamagedExport
-from nmt.exports.export_run import check_files, comparison_pairs, export_run, origin, read_record
+from nmt.exports.export_run import comparison_pairs, export_run, open_kept
 from nmt.exports.formats import ENGINES, check_extra, open_engine
 from nmt.files import check_writable, locked
 from nmt.runs.load import LoadedRun, load_run, load_runs
@@ -46,7 +45,7 @@ def load_with_engine(
         raise Mistake(f"{error} Or use engine=torch.") from error
     [run] = load_runs(paths, "cpu" if engine == "onnx" else device)
     folder = run.directory.exports / (engine if precision == "float32" else f"{engine}_{precision}")
-    opened, _ = _open_kept(run, engine, folder, precision)
+    opened, _ = open_kept(run, engine, folder, precision)
     if opened is not None:
         return [run], opened
     try:
@@ -57,7 +56,7 @@ def load_with_engine(
             "run to another folder, or use engine=torch."
         ) from error
     with locked(run.directory.exports, wait=True):
-        opened, reason = _open_kept(run, engine, folder, precision)  # another process may have exported it meanwhile
+        opened, reason = open_kept(run, engine, folder, precision)  # another process may have exported it meanwhile
         if opened is not None:
             return [run], opened
         # Compare on the CPU, because a GPU may multiply at lower precision.
@@ -77,17 +76,3 @@ def load_with_engine(
         except (Mistake, CheckFailed) as error:
             raise type(error)(f"{error} Or use engine=torch.") from error
         return [run], open_engine(run, engine, folder, precision)
-
-
-def _open_kept(run: LoadedRun, engine: str, folder: Path, precision: str) -> tuple[Engine | None, str]:
-    """The engine with the export in a folder and an empty reason, or None and the reason why it cannot be used."""
-    record = read_record(folder)
-    if not record:
-        return None, "there is no export yet"
-    if not origin(run, engine, precision).items() <= record.items():
-        return None, "the old export was made from other weights or by another version"
-    try:
-        check_files(folder, record)
-        return open_engine(run, engine, folder, precision), ""
-    except DamagedExport:
-        return None, "the old export is damaged"

@@ -10,11 +10,12 @@ from nmt.data.cache import file_digest
 from nmt.data.corpus import Pairs, read_aligned, read_parallel
 from nmt.errors import FULL_DISK, MissingFile, Mistake
 from nmt.exports.damage import DamagedExport
-from nmt.exports.formats import open_exported, write_format
+from nmt.exports.formats import open_engine, open_exported, write_format
 from nmt.exports.parity import SENTENCES, Parity, compare
 from nmt.files import atomic_folder, check_writable, existing_file, write_json
 from nmt.runs.directory import tokenizer_hashes
 from nmt.runs.load import LoadedRun
+from nmt.runs.search import Engine
 from nmt.text import detokenizer
 
 RECORD = "export.json"
@@ -76,14 +77,27 @@ def export_run(trained: LoadedRun, format: str, out: Path, quantization: str, pa
     is left unchanged.
     """
     with _named(out), atomic_folder(out, replace=True) as part:
+        record = origin(trained, format, quantization)
         write_format(trained, format, part, quantization)
         files = {path.relative_to(part).as_posix(): file_digest(path) for path in part.rglob("*") if path.is_file()}
-        exported = open_exported(trained, format, part, quantization)
-        parity = compare(trained, exported, *pairs)
+        parity = compare(trained, open_exported(trained, format, part, quantization), *pairs)
         parity.check(quantization)
-        record = {**origin(trained, format, quantization), "parity": parity._asdict(), "files": files}
-        write_json(part / RECORD, record)
+        write_json(part / RECORD, {**record, "parity": parity._asdict(), "files": files})
     return parity
+
+
+def open_kept(run: LoadedRun, engine: str, folder: Path, precision: str) -> tuple[Engine | None, str]:
+    """The engine with the export in a folder and an empty reason, or None and the reason why it cannot be used."""
+    record = read_record(folder)
+    if not record:
+        return None, "there is no export yet"
+    if not origin(run, engine, precision).items() <= record.items():
+        return None, "the old export was made from other weights or by another version"
+    try:
+        check_files(folder, record)
+        return open_engine(run, engine, folder, precision), ""
+    except DamagedExport:
+        return None, "the old export is damaged"
 
 
 def read_record(folder: Path) -> dict[str, Any]:

@@ -148,8 +148,8 @@ def test_beams_of_a_model_that_has_learned_are_those_of_our_search(
     lines = ["one two three.", "four.", "five six seven one two."]
     sources = trained.tokenizers.source.encode_all(lines)
     begins = None if prefixes is None else trained.tokenizers.target.encode_all(prefixes)
-    ours = Translator(trained.model, trained.tokenizers, beam).search_ids(sources, begins)
-    check_best(ours, Translator(model, trained.tokenizers, CTranslate2Search(model, beam)).search_ids(sources, begins))
+    searches = bind(beam, trained.model), model.bind(beam)
+    check_best(*(Translator(search, trained.tokenizers).search_ids(sources, begins) for search in searches))
 
 
 def check_best(ours: list[list[Hypothesis]], theirs: list[list[Hypothesis]]) -> None:
