@@ -11,6 +11,7 @@ import torch
 from nmt.decoding.constraints import Constraints
 from nmt.decoding.sampling import Sampling
 from nmt.decoding.state import Hypothesis
+from nmt.decoding.stepwise import Step
 from nmt.errors import Mistake
 from nmt.text.tokenizer import BOS, EOS, PAD
 
@@ -131,3 +132,17 @@ def test_a_model_without_valid_probabilities_is_refused(markov: Callable[..., An
 def test_settings_out_of_range_are_refused(setting: dict[str, Any], message: str) -> None:
     with pytest.raises(Mistake, match=message):
         Sampling(**setting)
+
+
+def test_an_observer_sees_the_pieces_of_every_sample(markov: Callable[..., Any]) -> None:
+    histories: dict[int, list[list[int]]] = {}
+
+    def observe(step: Step) -> None:
+        for sentence, pieces in zip(step.sentence.tolist(), step.tokens.tolist(), strict=True):
+            histories.setdefault(sentence, []).append(pieces)
+
+    source = torch.tensor([[4, 6, EOS], [5, 7, EOS]])
+    samples = Sampling(samples=3)(markov(vocab=11, seed=4), source, source != PAD, observe=observe)
+    for sentence, hypotheses in enumerate(samples):
+        seen = [[piece for piece in pieces if piece != PAD] for pieces in zip(*histories[sentence], strict=True)]
+        assert sorted(seen) == sorted([*hypothesis.ids, EOS] for hypothesis in hypotheses)

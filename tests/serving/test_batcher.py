@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import pytest
 
-from nmt.decoding.beam import Step
+from nmt.decoding.stepwise import Step
 from nmt.decoding.translator import Translation
 from nmt.insight.sentence_pair import best_translation
 from nmt.runs.load import LoadedRun
