@@ -26,24 +26,13 @@ def load_with_engine(
     An engine's export is kept in RUN/exports. It is made if it is missing or damaged, or if the run has changed. Raises
     whatever `load_runs` and `export_run` raise, and Mistake for options that the engine does not support.
     """
+    if engine != "torch":
+        _check_supported(engine, device, precision, len(paths))
+    # Engines read the weights in float32 and round them themselves.
+    runs = load_runs(paths, "cpu" if engine == "onnx" else device, precision if engine == "torch" else "float32")
     if engine == "torch":
-        return load_runs(paths, device, precision), None
-    if engine not in ENGINES:
-        raise Mistake(unknown("engine", engine, ("torch", *ENGINES)))
-    if len(paths) > 1:
-        raise Mistake(f"engine={engine} translates with one run, not with {len(paths)}: use engine=torch.")
-    if precision not in PRECISIONS:
-        raise Mistake(
-            f"engine={engine} supports precision={' and '.join(PRECISIONS)}, not {precision}: use one of them, or "
-            "engine=torch."
-        )
-    if engine == "onnx" and device == "cuda":
-        raise Mistake("engine=onnx runs on the CPU, but device is cuda: use device=cpu, or another engine.")
-    try:
-        check_extra(engine)
-    except Mistake as error:
-        raise Mistake(f"{error} Or use engine=torch.") from error
-    [run] = load_runs(paths, "cpu" if engine == "onnx" else device)
+        return runs, None
+    [run] = runs
     folder = run.directory.exports / (engine if precision == "float32" else f"{engine}_{precision}")
     opened, _ = open_kept(run, engine, folder, precision)
     if opened is not None:
@@ -76,3 +65,22 @@ def load_with_engine(
         except (Mistake, CheckFailed) as error:
             raise type(error)(f"{error} Or use engine=torch.") from error
         return [run], open_engine(run, engine, folder, precision)
+
+
+def _check_supported(engine: str, device: str, precision: str, number_of_runs: int) -> None:
+    """Raises Mistake for an unknown engine, and for options that it does not support."""
+    if engine not in ENGINES:
+        raise Mistake(unknown("engine", engine, ("torch", *ENGINES)))
+    if number_of_runs > 1:
+        raise Mistake(f"engine={engine} translates with one run, not with {number_of_runs}: use engine=torch.")
+    if precision not in PRECISIONS:
+        raise Mistake(
+            f"engine={engine} supports precision={' and '.join(PRECISIONS)}, not {precision}: use one of them, or "
+            "engine=torch."
+        )
+    if engine == "onnx" and device == "cuda":
+        raise Mistake("engine=onnx runs on the CPU, but device is cuda: use device=cpu, or another engine.")
+    try:
+        check_extra(engine)
+    except Mistake as error:
+        raise Mistake(f"{error} Or use engine=torch.") from error

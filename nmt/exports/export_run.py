@@ -76,11 +76,12 @@ def export_run(trained: LoadedRun, format: str, out: Path, quantization: str, pa
     Raises Mistake if the format does not support the run, and CheckFailed if the two differ. In both cases `out`
     is left unchanged.
     """
+    record = origin(trained, format, quantization)
     with _named(out), atomic_folder(out, replace=True) as part:
-        record = origin(trained, format, quantization)
         write_format(trained, format, part, quantization)
         files = {path.relative_to(part).as_posix(): file_digest(path) for path in part.rglob("*") if path.is_file()}
-        parity = compare(trained, open_exported(trained, format, part, quantization), *pairs)
+        exported = open_exported(trained, format, part, quantization)
+        parity = compare(trained, exported, *pairs)
         parity.check(quantization)
         write_json(part / RECORD, {**record, "parity": parity._asdict(), "files": files})
     return parity
