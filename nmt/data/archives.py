@@ -27,8 +27,8 @@ _DAMAGED_ERRNO = {None, errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETO
 
 def stem(name: str) -> str | None:
     """The archive's name without its suffix, or None if the file is not an archive."""
-    found = next((suffix for suffix in (*_TARS, ".zip", ".gz") if name.lower().endswith(suffix)), None)
-    return name[: -len(found)] if found and len(name) > len(found) else None
+    suffix = next((ending for ending in (*_TARS, ".zip", ".gz") if name.lower().endswith(ending)), None)
+    return name[: -len(suffix)] if suffix and len(name) > len(suffix) else None
 
 
 def extract(archive: Path, folder: Path, most_bytes: int) -> list[Path]:
@@ -42,7 +42,7 @@ def extract(archive: Path, folder: Path, most_bytes: int) -> list[Path]:
         raise Mistake(f"{folder} exists, so {archive} cannot be extracted; delete it, or choose another out=.")
     try:
         with atomic_folder(folder) as temporary:
-            names = _extract(archive, temporary, most_bytes)
+            names = _write_members(archive, temporary, most_bytes)
     except (*_DAMAGED, OSError) as error:
         if isinstance(error, OSError) and error.errno not in _DAMAGED_ERRNO:
             raise
@@ -54,7 +54,8 @@ def _damaged(archive: Path, reason: object) -> Mistake:
     return Mistake(f"{archive} is damaged or not an archive ({reason}); delete it and download it again.")
 
 
-def _extract(archive: Path, folder: Path, most_bytes: int) -> list[PurePosixPath]:
+def _write_members(archive: Path, folder: Path, most_bytes: int) -> list[PurePosixPath]:
+    # Counted as they are written, because the sizes that an archive claims may be wrong.
     left, names = most_bytes, []
     for member, source in _members(archive):
         name = _safe_path(member, archive)

@@ -28,8 +28,8 @@ class Example(NamedTuple):
     def lengths(self) -> tuple[int, int]:
         """Numbers of source and target pieces, including EOS and the earlier pairs. The batch budget counts these."""
         source, target = (
-            len(side) + 1 + sum(len(pair[number]) + 1 for pair in self.earlier)
-            for number, side in enumerate((self.source, self.target))
+            len(ids) + 1 + sum(len(pair[side]) + 1 for pair in self.earlier)
+            for side, ids in enumerate((self.source, self.target))
         )
         return source, target
 
@@ -72,12 +72,12 @@ class Batch(NamedTuple):
     def to(self, device: torch.device) -> "Batch":
         """The batch on a device."""
         return Batch(
-            self.source.to(device),
-            self.source_mask.to(device),
-            self.target_input.to(device),
-            self.target_output.to(device),
-            self.indices.to(device),
-            None if self.context is None else self.context.to(device),
+            source=self.source.to(device),
+            source_mask=self.source_mask.to(device),
+            target_input=self.target_input.to(device),
+            target_output=self.target_output.to(device),
+            indices=self.indices.to(device),
+            context=None if self.context is None else self.context.to(device),
         )
 
     @property
@@ -114,19 +114,28 @@ def context_sentences(earlier: Sequence[Sequence[TokenizedPair]], *, always: boo
     distributed run computes the same parts of the model.
     """
     keys = [[(tuple(source), tuple(target)) for source, target in pairs] for pairs in earlier]
-    numbers = {pair: row for row, pair in enumerate(dict.fromkeys(pair for pairs in keys for pair in pairs))}
-    if not numbers and not always:
+    # Neighbors in a batch often share their context: each pair is encoded once, in the row of its first occurrence.
+    row_of = {pair: row for row, pair in enumerate(dict.fromkeys(pair for pairs in keys for pair in pairs))}
+    if not row_of and not always:
         return None
-    numbers = numbers or {((), ()): 0}
+    row_of = row_of or {((), ()): 0}
     most = max(1, *map(len, keys))
-    source, source_mask = pad_source([source for source, _ in numbers])
-    target_input = pad([[BOS, *target] for _, target in numbers])
-    rows = [[*[-1] * (most - len(pairs)), *(numbers[pair] for pair in pairs)] for pairs in keys]
-    return ContextSentences(source, source_mask, target_input, target_input != PAD, torch.tensor(rows))
+    source, source_mask = pad_source([source for source, _ in row_of])
+    target_input = pad([[BOS, *target] for _, target in row_of])
+    # Padding comes first, so that the last column is the sentence just before, however many precede it.
+    rows = [[*[-1] * (most - len(pairs)), *(row_of[pair] for pair in pairs)] for pairs in keys]
+    return ContextSentences(
+        source=source,
+        source_mask=source_mask,
+        target_input=target_input,
+        target_mask=target_input != PAD,
+        rows=torch.tensor(rows),
+    )
 
 
 def separated(batch: Batch) -> list[Example]:
     """The examples of a batch, without their earlier sentences: the inverse of `collate`."""
+    # The last token of a row is EOS on both sides.
     sources, targets = (
         [[token for token in row if token != PAD][:-1] for row in side.tolist()]
         for side in (batch.source, batch.target_output)

@@ -47,6 +47,7 @@ def bounded_lines(file: ByteStream) -> Iterator[tuple[bytes, int]]:
 
     The limit keeps memory bounded for a file without line ends. A line is never cut inside a UTF-8 character.
     """
+    # Bytes, because a file in text mode ends lines at a lone carriage return too, and so does datasets' text loader.
     while raw := file.readline(LONGEST_LINE + 2):
         skipped, rest = 0, raw
         while not rest.endswith(b"\n") and len(raw) > LONGEST_LINE and (rest := file.readline(LONGEST_LINE)):
@@ -163,15 +164,17 @@ def text_file(name: str) -> Path:
     if name.startswith(_SAMPLE):
         stem, _, language = name.removeprefix(_SAMPLE).rpartition(".")
         return Path(f"{_sample_stem(stem, language)}.{language}")
-    paths = [folder / name for folder in _roots(name)]
-    found = next((path for path in paths if path.is_file()), None)
-    if found is None:
-        there = [each for path in paths for each in _names(path.parent)]
-        near = [each for each in there if each.startswith(f"{paths[0].name}.")]
-        near = near or difflib.get_close_matches(paths[0].name, there, n=1)
-        hint = f". Did you mean {' or '.join(str(paths[0].with_name(each)) for each in near[:2])}?" if near else ""
-        raise Mistake(f"There is no file {paths[0]}{hint or '; check the path.'}")
-    return found
+    candidates = [folder / name for folder in _roots(name)]
+    file = next((path for path in candidates if path.is_file()), None)
+    if file is None:
+        neighbors = [neighbor for path in candidates for neighbor in _names(path.parent)]
+        # A corpus PREFIX is often given where one of its files is meant.
+        similar = [neighbor for neighbor in neighbors if neighbor.startswith(f"{candidates[0].name}.")]
+        similar = similar or difflib.get_close_matches(candidates[0].name, neighbors, n=1)
+        suggestions = " or ".join(str(candidates[0].with_name(neighbor)) for neighbor in similar[:2])
+        hint = f". Did you mean {suggestions}?" if similar else "; check the path."
+        raise Mistake(f"There is no file {candidates[0]}{hint}")
+    return file
 
 
 def corpus_hashes(prefixes: list[str], direction: Direction) -> dict[str, str]:
@@ -236,22 +239,22 @@ def _sample_stem(name: str, language: str) -> Path:
 
 def _hint(prefix: str, direction: Direction, language: str) -> str:
     """The end of the error message about a missing file: the likely mistake and how to fix it."""
-    places, end = [folder / prefix for folder in _roots(prefix)], f".{language}"
-    path = next((place for place in places if place.parent.is_dir()), places[0])
+    candidates, end = [folder / prefix for folder in _roots(prefix)], f".{language}"
+    path = next((candidate for candidate in candidates if candidate.parent.is_dir()), candidates[0])
     if path.is_dir():
-        inside = [name.removesuffix(end) for name in _names(path) if name.endswith(end) and name != end]
-        example = f", such as {path / inside[0]}" if inside else ""
+        corpora = [name.removesuffix(end) for name in _names(path) if name.endswith(end) and name != end]
+        example = f", such as {path / corpora[0]}" if corpora else ""
         return f": {path} is a folder; give the path of a corpus without its language extension{example}."
     without = path.with_suffix("")
     if path.is_file() and any(Path(f"{without}.{code}").is_file() for code in (direction.source, direction.target)):
         return f": write the corpus without its extension, as {without}."
     names = _names(path.parent)
-    there = [name for name in names if re.fullmatch(rf"{re.escape(path.name)}\.[a-z]{{2,3}}", name)]
-    if len(there) == 2:
-        one, other = (name.removeprefix(f"{path.name}.") for name in there)
-        return f", only {' and '.join(there)}; set direction={one}-{other} or direction={other}-{one}."
-    if len(there) > 2:
-        return f", only {' and '.join(there)}; set direction= to two of these extensions."
+    of_corpus = [name for name in names if re.fullmatch(rf"{re.escape(path.name)}\.[a-z]{{2,3}}", name)]
+    if len(of_corpus) == 2:
+        one, other = (name.removeprefix(f"{path.name}.") for name in of_corpus)
+        return f", only {' and '.join(of_corpus)}; set direction={one}-{other} or direction={other}-{one}."
+    if len(of_corpus) > 2:
+        return f", only {' and '.join(of_corpus)}; set direction= to two of these extensions."
     stems = [name.removesuffix(end) for name in names if name.endswith(end)]
     if near := difflib.get_close_matches(path.name, stems, n=1):
         return f". Did you mean {path.with_name(near[0])}?"

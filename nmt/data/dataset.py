@@ -126,7 +126,15 @@ def training_dataset(
         files += [path for prefix in (*prefixes, *exclude) if (path := document_file(prefix, direction))]
     models = [tokenizers.source.model, tokenizers.target.model]
     key = content_key([_FORMAT, len(prefixes), documents, [file_digest(path) for path in files], models, filters])
-    fill = partial(_write, prefixes, direction, tokenizers, filters, exclude, documents)
+    fill = partial(
+        _write,
+        prefixes=prefixes,
+        direction=direction,
+        tokenizers=tokenizers,
+        filters=filters,
+        exclude=exclude,
+        documents=documents,
+    )
     folder = cached_folder(cache_dir / "datasets" / key, fill)
     report = Report(**json.loads((folder / "report.json").read_text(encoding="utf-8")))
     return TrainingData(Dataset.from_file(str(folder / "pairs.arrow")), report.parts), report
@@ -149,41 +157,49 @@ def encode_pairs(
 
 
 def _write(
+    folder: Path,
+    *,
     prefixes: Sequence[str],
     direction: Direction,
     tokenizers: TokenizerPair,
     filters: Filters,
     exclude: Sequence[str],
     documents: bool,
-    folder: Path,
 ) -> None:
     """Writes the rows and the report. Reads the training corpora once, without holding their text in memory."""
     logger.info("Tokenizing the training pairs")
     changed, dropped, tokens = Counter[str](), Counter[str](), np.zeros(3, dtype=np.int64)
     parts, same = [0] * len(prefixes), 0
-    kept = _kept_by_text(prefixes, direction, _text_filters(filters, exclude, direction, documents), dropped, changed)
+    text_filters = _text_filters(filters, exclude, direction, documents=documents)
+    kept = _kept_by_text(prefixes, direction, text_filters, dropped=dropped, changed=changed)
     features = Features(_FEATURES | ({"document": Value("int32")} if documents else {}))
     with ArrowWriter(features=features, path=str(folder / "pairs.arrow")) as writer:
         while chunk := list(islice(kept, _CHUNK)):
-            *texts, origins, numbers = zip(*chunk, strict=True)
+            *texts, corpora, document_numbers = zip(*chunk, strict=True)
             source, target = (
                 side.encode_all(list(lines))
                 for lines, side in zip(texts, (tokenizers.source, tokenizers.target), strict=True)
             )
             lengths = np.array([[len(ids) + 1 for ids in side] for side in (source, target)]).T
-            passes, dropped_here = filters.keep_lengths(lengths)
-            dropped.update(dropped_here)
-            for origin in compress(origins, passes):
-                parts[origin] += 1
+            passes, dropped_by_length = filters.keep_lengths(lengths)
+            dropped.update(dropped_by_length)
+            for corpus in compress(corpora, passes):
+                parts[corpus] += 1
             same += sum(one == other for one, other in compress(zip(*texts, strict=True), passes))
             tokens += [passes.sum(), *lengths[passes].sum(axis=0)]
-            columns = {"source": source, "target": target} | ({"document": numbers} if documents else {})
+            columns = {"source": source, "target": target} | ({"document": document_numbers} if documents else {})
             writer.write_batch({name: list(compress(column, passes)) for name, column in columns.items()})
         writer.finalize()
-    number, source_tokens, target_tokens = tokens.tolist()
-    pairs = number + sum(dropped.values())
+    kept_pairs, source_tokens, target_tokens = tokens.tolist()
     report = Report(
-        pairs, number, parts, source_tokens, target_tokens, dict(+dropped), dict(sorted(changed.items())), same
+        pairs=kept_pairs + sum(dropped.values()),
+        kept=kept_pairs,
+        parts=parts,
+        source_tokens=source_tokens,
+        target_tokens=target_tokens,
+        dropped=dict(+dropped),  # + removes the reasons that were counted zero times
+        changed=dict(sorted(changed.items())),
+        same=same,
     )
     if not report.kept:
         raise Mistake(f"No training pair is left: {report}; check {', '.join(prefixes)} and the filters.")
@@ -201,7 +217,7 @@ class _TextFilters(NamedTuple):
     """For a pair of a document, which must not contain a line of a held-out corpus without boundaries."""
 
 
-def _text_filters(filters: Filters, exclude: Sequence[str], direction: Direction, documents: bool) -> _TextFilters:
+def _text_filters(filters: Filters, exclude: Sequence[str], direction: Direction, *, documents: bool) -> _TextFilters:
     lines, singles, texts = list[Pairs](), list[Pairs](), list[Pairs]()
     for prefix in exclude:
         pairs, numbers = read_pairs(prefix, direction), read_documents(prefix, direction) if documents else None
@@ -214,7 +230,9 @@ def _text_filters(filters: Filters, exclude: Sequence[str], direction: Direction
             for _, group in groupby(zip(numbers, zip(*pairs, strict=True), strict=True), key=itemgetter(0))
         ]
         texts.append(Pairs(*(list(side) for side in zip(*joined, strict=True))))
-    line, document, line_of_document = (filters.text_filter(each, direction) for each in (lines, texts, singles))
+    line, document, line_of_document = (
+        filters.text_filter(held_out, direction) for held_out in (lines, texts, singles)
+    )
     return _TextFilters(line, document if documents else None, line_of_document)
 
 
@@ -222,6 +240,7 @@ def _kept_by_text(
     prefixes: Sequence[str],
     direction: Direction,
     filters: _TextFilters,
+    *,
     dropped: Counter[str],
     changed: Counter[str],
 ) -> Iterator[tuple[str, str, int, int]]:
@@ -234,6 +253,7 @@ def _kept_by_text(
     for corpus, prefix in enumerate(prefixes):
         boundaries = document_file(prefix, direction) if filters.document else None
         numbers = iter_documents(boundaries) if boundaries else count()
+        # Not strict, because count() never ends. Without boundaries, every pair is a group of its own.
         for _, group in groupby(zip(iter_pairs(prefix, direction), numbers, strict=False), key=itemgetter(1)):
             pairs = []
             for (source, target), _ in group:
@@ -248,6 +268,7 @@ def _kept_by_text(
             if boundaries and filters.document:
                 why_whole = filters.document(*("\n".join(side) for side in zip(*pairs, strict=True)))
             for source, target in pairs:
+                # Lines are checked even if the whole document is dropped: the filters remember every pair they see.
                 of_line = filters.line_of_document(source, target, True) if boundaries else filters.line(source, target)
                 if why := why_whole or of_line:
                     dropped[why] += 1

@@ -121,16 +121,16 @@ def earlier_pairs(
     `documents` names the document of each line, and the lines of a document must be consecutive. Pairs with an empty
     source are skipped.
     """
-    found = []
+    earlier_of_lines = []
     for line in range(len(pairs)) if lines is None else lines:
-        recent: list[TokenizedPair] = []
+        earlier: list[TokenizedPair] = []
         back = line - 1
-        while len(recent) < window.sentences and back >= 0 and documents[back] == documents[line]:
+        while len(earlier) < window.sentences and back >= 0 and documents[back] == documents[line]:
             if pairs[back][0]:
-                recent.insert(0, pairs[back])
+                earlier.insert(0, pairs[back])
             back -= 1
-        found.append(recent)
-    return found
+        earlier_of_lines.append(earlier)
+    return earlier_of_lines
 
 
 def lengths_in_context(

@@ -39,17 +39,18 @@ class SubwordSampling:
     def __call__(self, draw: Draw, example: Example) -> Example:
         """Returns the pair with a new segmentation."""
         source, target = (
-            self._resampled(tokenizer, ids, longest, f"{self.seed}/{draw.epoch}/{draw.pair}/{side}")
+            self._resampled(tokenizer, ids, longest=longest, key=f"{self.seed}/{draw.epoch}/{draw.pair}/{side}")
             for side, (tokenizer, ids, longest) in enumerate(
                 zip(self.tokenizers, (example.source, example.target), self.longest, strict=True)
             )
         )
         return Example(example.number, source, target)
 
-    def _resampled(self, tokenizer: Tokenizer, ids: Sequence[int], longest: int, key: str) -> Sequence[int]:
+    def _resampled(self, tokenizer: Tokenizer, ids: Sequence[int], *, longest: int, key: str) -> Sequence[int]:
+        # Not Python's hash, which differs between processes.
         seed = int.from_bytes(hashlib.blake2b(key.encode(), digest_size=4).digest(), "big")
-        found = tokenizer.resample(ids, self.alpha, seed)
-        return found if len(found) < longest else ids
+        resampled = tokenizer.resample(ids, self.alpha, seed)
+        return resampled if len(resampled) < longest else ids
 
 
 class DrawnPairs(torch.utils.data.Dataset[Example]):
@@ -81,17 +82,18 @@ class DrawnPairs(torch.utils.data.Dataset[Example]):
         documents = self.training.documents
         if documents is None or not self.window.sentences:
             return self._segmented(draws)
-        spans = [self._first_of_window(draw.pair, documents) for draw in draws]
-        every = [
+        firsts = [self._first_of_window(draw.pair, documents) for draw in draws]
+        # One read for the whole batch: the windows of all draws, one after the other.
+        draws_of_windows = [
             Draw(draw.epoch, pair)
-            for draw, first in zip(draws, spans, strict=True)
+            for draw, first in zip(draws, firsts, strict=True)
             for pair in range(first, draw.pair + 1)
         ]
-        found, examples = iter(self._segmented(every)), []
-        for draw, first in zip(draws, spans, strict=True):
-            *earlier, example = islice(found, draw.pair + 1 - first)
-            before = [(each.source, each.target) for each in earlier]
-            examples.append(self.window(example._replace(earlier=before)))
+        segmented, examples = iter(self._segmented(draws_of_windows)), []
+        for draw, first in zip(draws, firsts, strict=True):
+            *window, example = islice(segmented, draw.pair + 1 - first)
+            earlier = [(preceding.source, preceding.target) for preceding in window]
+            examples.append(self.window(example._replace(earlier=earlier)))
         return examples
 
     def _first_of_window(self, pair: int, documents: Int[np.ndarray, " pairs"]) -> int:
@@ -107,12 +109,13 @@ class DrawnPairs(torch.utils.data.Dataset[Example]):
 
     def _joined(self, draws: list[Draw]) -> list[Example]:
         partners = [draw.partner for draw in draws if draw.partner >= 0]
-        others = iter(self.training.__getitems__(partners) if partners else [])
+        appended = iter(self.training.__getitems__(partners) if partners else [])
         examples = []
         for draw, example in zip(draws, self.training.__getitems__([draw.pair for draw in draws]), strict=True):
-            if draw.partner >= 0:
-                more = next(others)
-                sides = [*example.source, *more.source], [*example.target, *more.target]
-                example = Example(example.number, *sides)
-            examples.append(example)
+            if draw.partner < 0:
+                examples.append(example)
+            else:
+                partner = next(appended)
+                sides = [*example.source, *partner.source], [*example.target, *partner.target]
+                examples.append(Example(example.number, *sides))
         return examples

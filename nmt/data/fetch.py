@@ -43,20 +43,21 @@ class Digest(NamedTuple):
     def of(self, path: Path) -> str:
         """Computes this kind of digest of a file, in hexadecimal."""
         if self.kind == "sha256":
-            found = hashlib.sha256()
+            digest = hashlib.sha256()
         else:
-            found = hashlib.sha1(f"blob {path.stat().st_size}\0".encode(), usedforsecurity=False)
+            # The object name of a blob: git hashes this header before the content.
+            digest = hashlib.sha1(f"blob {path.stat().st_size}\0".encode(), usedforsecurity=False)
         with path.open("rb") as file:
             while block := file.read(_BLOCK):
-                found.update(block)
-        return found.hexdigest()
+                digest.update(block)
+        return digest.hexdigest()
 
     def objection(self, path: Path) -> str:
         """A sentence that says how the file differs from the published one; '' if it does not."""
         if not path.is_file():
             return f"{path} is not a file."
-        found = self.of(path)
-        return "" if found == self.value else f"{path} has {self.kind} {found}; the published file has {self.value}."
+        value = self.of(path)
+        return "" if value == self.value else f"{path} has {self.kind} {value}; the published file has {self.value}."
 
 
 class Limits(NamedTuple):
@@ -102,7 +103,13 @@ def fetch(
         with part.open("ab") as file:
             if not try_lock(file):
                 raise DownloadFailed(f"Another process is downloading {path}; wait until it has finished.")
-            _receive(url, file, digest is not None, limits or Limits(), progress or (lambda size, total: None))
+            _receive(
+                url,
+                file,
+                verified=digest is not None,
+                limits=limits or Limits(),
+                progress=progress or (lambda size, total: None),
+            )
             file.flush()
             os.fsync(file.fileno())
             if digest is not None and (objection := digest.objection(part)):
@@ -121,7 +128,7 @@ def _size(file: BinaryIO) -> int:
     return file.seek(0, os.SEEK_END)
 
 
-def _receive(url: str, file: BinaryIO, verified: bool, limits: Limits, progress: Progress) -> None:
+def _receive(url: str, file: BinaryIO, *, verified: bool, limits: Limits, progress: Progress) -> None:
     """Downloads the rest of the file, and tries again when the connection breaks or stalls."""
     validator = reason = ""
     for number in range(limits.tries):
@@ -132,9 +139,9 @@ def _receive(url: str, file: BinaryIO, verified: bool, limits: Limits, progress:
         if not verified and (not validator or validator.startswith("W/")):
             file.truncate(0)
         try:
-            with _open(url, _size(file), validator, limits.silence) as response:
+            with _open(url, size=_size(file), validator=validator, silence=limits.silence) as response:
                 validator = response.headers.get("ETag") or response.headers.get("Last-Modified") or ""
-                _append(response, file, limits.most_bytes, progress)
+                _append(response, file, most=limits.most_bytes, progress=progress)
             return
         except urllib.error.HTTPError as error:
             reason = f"HTTP {error.code} {error.reason}"
@@ -161,8 +168,9 @@ class _OnlyHttps(urllib.request.HTTPRedirectHandler):
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
-def _open(url: str, size: int, validator: str, silence: float) -> http.client.HTTPResponse:
+def _open(url: str, *, size: int, validator: str, silence: float) -> http.client.HTTPResponse:
     """Requests the file from byte `size` on. Raises HTTPError, ConnectionError or DownloadFailed."""
+    # Uncompressed, because ranges and lengths count the bytes that are sent.
     headers = {"User-Agent": "nmt.download", "Accept-Encoding": "identity"}
     if size:
         headers["Range"] = f"bytes={size}-"
@@ -181,7 +189,7 @@ def _open(url: str, size: int, validator: str, silence: float) -> http.client.HT
         raise ConnectionError(str(reason)) from error
 
 
-def _append(response: http.client.HTTPResponse, file: BinaryIO, most: int, progress: Progress) -> None:
+def _append(response: http.client.HTTPResponse, file: BinaryIO, *, most: int, progress: Progress) -> None:
     """Appends a response to the file, or replaces the file if the server sends it from the start.
 
     Raises DownloadFailed for more than `most` bytes, and ConnectionError for an incomplete response.
@@ -202,7 +210,7 @@ def _append(response: http.client.HTTPResponse, file: BinaryIO, most: int, progr
                 f"{response.url} has {max(size, total):,} bytes or more, but the limit is {most:,}; raise max_gib."
             )
         try:
-            block = response.read1(_BLOCK)
+            block = response.read1(_BLOCK)  # what has arrived, so that an interruption loses less than a block
         except (OSError, http.client.HTTPException) as error:
             raise ConnectionError(str(error) or type(error).__name__) from error
         if not block:

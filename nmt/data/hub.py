@@ -43,16 +43,16 @@ def write_splits(name: str, config: str | None, languages: Direction, folder: Pa
     and Mistake if it lacks the configuration or a language, or has two validation splits.
     """
     codes = [languages.source, languages.target]
-    found = _loaded(name, config)
-    splits = {split: _SPLITS.get(split, split) for split in found}
+    dataset = _loaded(name, config)
+    splits = {split: _SPLITS.get(split, split) for split in dataset}
     if len(set(splits.values())) < len(splits):
         raise Mistake(
             f"Dataset '{name}' has two validation splits among {', '.join(splits)}, but nmt reads only one; choose "
             "another hub_config, if there is one."
         )
-    columns = {split: _columns(name, rows.features, codes) for split, rows in found.items()}
+    columns = {split: _columns(name, rows.features, codes) for split, rows in dataset.items()}
     written = []
-    for split, rows in found.items():
+    for split, rows in dataset.items():
         paths = [folder / f"{splits[split]}.{code}" for code in codes]
         if all(path.is_file() for path in paths):
             logger.info("%s already exist", " and ".join(map(str, paths)))

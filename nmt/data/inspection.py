@@ -41,12 +41,14 @@ class Inspection:
 
 def checks(direction: Direction) -> dict[str, Check]:
     """The checks of single pairs, by kind of defect. Swapped languages are found only if one of them is Vietnamese."""
-    found: dict[str, Check] = {
+    by_kind: dict[str, Check] = {
         "a side is empty": lambda source, target: not (normalize(source) and normalize(target)),
         "both sides are the same": lambda source, target: source == target != "",
         f"more than {MANY_WORDS} words": lambda *sides: any(len(side.split()) > MANY_WORDS for side in sides),
         f"more than {MANY_TIMES} times as many words": _unequal,
-        f"at least {MANY_SENTENCES} sentences more or fewer": _other_sentences,
+        f"at least {MANY_SENTENCES} sentences more or fewer": lambda source, target: (
+            abs(len(_SENTENCE_END.findall(source)) - len(_SENTENCE_END.findall(target))) >= MANY_SENTENCES
+        ),
         "not in NFC": lambda *sides: any("nfc" in changes(side) for side in sides),
         "HTML entities": lambda *sides: any(_ENTITY.search(side) for side in sides),
         "doubled CSV quotes": lambda *sides: any('""' in side for side in sides),
@@ -56,7 +58,7 @@ def checks(direction: Direction) -> dict[str, Check]:
         "punctuation between spaces": lambda *sides: any(_DETACHED.search(side) for side in sides),
     }
     swapped = swapped_check(direction)
-    return found | {"languages swapped": swapped} if swapped else found
+    return by_kind | {"languages swapped": swapped} if swapped else by_kind
 
 
 def swapped_check(direction: Direction) -> Check | None:
@@ -92,23 +94,25 @@ def inspect(
     Lines are compared after normalization. A pair that occurred before, here or in `seen`, is a duplicate; a repeated
     source with a different target is counted separately. Adds the pairs to `seen`.
     """
-    found, seen = Inspection(), seen or Seen(set(), set())
-    for source, target in pairs:
-        found.pairs += 1
-        found.words = (found.words[0] + len(source.split()), found.words[1] + len(target.split()))
-        for kind in (kind for kind, check in wanted.items() if check(source, target)):
-            found.note(kind, examples)
-        source, target = normalize(source), normalize(target)
-        pair, alone = hash((source, target)), hash(source)
-        if pair in seen.pairs:
-            found.note("duplicates of a pair", examples)
-        elif source and alone in seen.sources:
-            found.note("a repeated source with a different target", examples)
+    inspection, seen = Inspection(), seen or Seen(set(), set())
+    for raw_source, raw_target in pairs:
+        inspection.pairs += 1
+        source_words, target_words = inspection.words
+        inspection.words = source_words + len(raw_source.split()), target_words + len(raw_target.split())
+        for kind, check in wanted.items():
+            if check(raw_source, raw_target):
+                inspection.note(kind, examples)
+        source, target = normalize(raw_source), normalize(raw_target)
+        pair_hash, source_hash = hash((source, target)), hash(source)
+        if pair_hash in seen.pairs:
+            inspection.note("duplicates of a pair", examples)
+        elif source and source_hash in seen.sources:
+            inspection.note("a repeated source with a different target", examples)
         if source in held_out or target in held_out:
-            found.note("a side is in another split", examples)
-        seen.pairs.add(pair)
-        seen.sources.add(alone)
-    return found
+            inspection.note("a side is in another split", examples)
+        seen.pairs.add(pair_hash)
+        seen.sources.add(source_hash)
+    return inspection
 
 
 def _unequal(source: str, target: str) -> bool:
@@ -116,13 +120,9 @@ def _unequal(source: str, target: str) -> bool:
     return longer > MANY_TIMES * max(1, shorter)
 
 
-def _other_sentences(source: str, target: str) -> bool:
-    return abs(len(_SENTENCE_END.findall(source)) - len(_SENTENCE_END.findall(target))) >= MANY_SENTENCES
-
-
 def _is_vietnamese(line: str, letters: re.Pattern[str] = _VIETNAMESE) -> bool:
     """Whether a line has three or more words, of which at least a third contain one of these Vietnamese letters."""
-    line = normalize(line)
+    line = normalize(line)  # the letters are matched in NFC
     words = line.split() if letters.search(line) else []
     return len(words) > 2 and 3 * sum(bool(letters.search(word)) for word in words) >= len(words)
 

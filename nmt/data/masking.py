@@ -110,5 +110,7 @@ class MaskedBatch(NamedTuple):
 def collate_masked(examples: Sequence[Example]) -> MaskedBatch:
     """Pads examples from `Masking` into a batch. Raises Mistake if there are none."""
     source, mask = pad_source([example.source for example in examples])
+    # One PAD for the EOS of the source, which is never predicted.
     predicted = pad([[*example.target, PAD] for example in examples])
-    return MaskedBatch(source, mask, predicted, torch.tensor([example.number for example in examples]))
+    indices = torch.tensor([example.number for example in examples])
+    return MaskedBatch(source=source, source_mask=mask, predicted=predicted, indices=indices)

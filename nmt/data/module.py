@@ -60,6 +60,7 @@ class ResumableLoader(DataLoader[Example]):
         self.stream, self.accumulate = stream, accumulate
         self.position = 0
 
+    # Without a length, Lightning fetches one step ahead: a checkpoint would then count a step that was not trained.
     def __len__(self) -> int:
         return self.stream.steps
 
@@ -118,7 +119,9 @@ class TranslationData(lightning.LightningDataModule):
         """The training stream of this process. Raises whatever `plan` raises."""
         rank, world = self._process()
         stream = Stream(partial(self._plan, world=world), self.max_steps, rank)
-        return ResumableLoader(self.pairs, stream, self.accumulate, self.workers, self.collate)
+        return ResumableLoader(
+            self.pairs, stream, accumulate=self.accumulate, workers=self.workers, collate=self.collate
+        )
 
     def val_dataloader(self) -> DataLoader[Example]:
         """This process's share of the validation pairs, batched by length.
@@ -129,7 +132,9 @@ class TranslationData(lightning.LightningDataModule):
         rank, world = self._process()
         lengths = np.array([example.lengths for example in self.validation])
         try:
-            steps = plan(0, 0, lengths, max(self.batch_tokens, int(lengths.max())), world=world)
+            # Neither the seed of the run nor the epoch matters: every validation has the same batches.
+            budget = max(self.batch_tokens, int(lengths.max()))
+            steps = plan(seed=0, epoch=0, lengths=lengths, batch_tokens=budget, world=world)
         except Mistake as error:
             raise Mistake(
                 f"The validation corpus has too few pairs ({len(self.validation)}) for {world} processes; "

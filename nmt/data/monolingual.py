@@ -122,6 +122,7 @@ def _write(split: Split, tokenizer: Tokenizer, filters: LineFilters, folder: Pat
             lines = iter(part)
             while chunk := list(islice(lines, _CHUNK)):
                 for line, ids in zip(chunk, tokenizer.encode_all(chunk), strict=True):
+                    # 16 bytes a line instead of its text: a corpus may have many millions of lines.
                     digest = hashlib.blake2b(line.encode(), digest_size=16).digest()
                     if not ids:
                         dropped["empty"] += 1

@@ -1,6 +1,7 @@
 """Plans which sentences each training step reads, as a pure function of the seed, the epoch and the lengths."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -75,16 +76,18 @@ class Mixing:
         if self.temperature == 1:
             return None
         sizes = np.array(self.parts)
+        # By logarithms relative to the largest, because n^(1 / temperature) overflows at low temperatures.
         logs = np.log(np.maximum(sizes, 1)) / self.temperature
         shares = np.where(sizes, np.exp(logs - logs.max()), 0)
         counts = np.rint(sizes.sum() * shares / shares.sum()).astype(int)
         starts = np.cumsum(sizes) - sizes
-        found = [
+        # Whole copies of a corpus, then a random part of it for the remainder.
+        indices = [
             start + np.concatenate([np.tile(np.arange(size), count // size), rng.permutation(size)[: count % size]])
             for start, size, count in zip(starts, sizes, counts, strict=True)
             if size
         ]
-        return np.concatenate(found).astype(np.int32)
+        return np.concatenate(indices).astype(np.int32)
 
 
 EVERY_PAIR_ONCE = Mixing()
@@ -100,16 +103,17 @@ def plan_epoch(
     mixing: Mixing = EVERY_PAIR_ONCE,
 ) -> Epoch:
     """Plans an epoch whose pairs and partners are drawn as `mixing` says. Raises whatever `plan` raises."""
+    # The third number makes these draws independent of those that `plan` makes for the same seed and epoch.
     rng = np.random.default_rng((seed, epoch, 1))
     drawn = mixing.drawn(rng)
+    planned = partial(plan, seed, epoch, batch_tokens=batch_tokens, accumulate=accumulate, world=world, drawn=drawn)
     if mixing.concat_prob == 0:
-        no_partners = np.broadcast_to(np.int32(-1), len(lengths))
-        return Epoch(plan(seed, epoch, lengths, batch_tokens, accumulate, world, drawn), no_partners)
+        return Epoch(planned(lengths), partners=np.broadcast_to(np.int32(-1), len(lengths)))
     partners = rng.integers(len(lengths), size=len(lengths), dtype=np.int32)
     joined = lengths + lengths[partners] - 1  # the two pairs share one EOS
     chosen = (rng.random(len(lengths)) < mixing.concat_prob) & (joined <= lengths.max(axis=0)).all(axis=1)
     chosen &= partners != np.arange(len(lengths))
-    steps = plan(seed, epoch, np.where(chosen[:, None], joined, lengths), batch_tokens, accumulate, world, drawn)
+    steps = planned(np.where(chosen[:, None], joined, lengths))
     return Epoch(steps, np.where(chosen, partners, np.int32(-1)))
 
 
@@ -134,8 +138,10 @@ def _fill_steps(batches: list[np.ndarray], per_step: int) -> list[np.ndarray]:
             f"{sentences} sentences in {len(batches)} batches cannot fill steps of {per_step} batches; "
             "lower trainer.accumulate_grad_batches or the number of processes, or add training pairs."
         )
+    # Again and again, because one round of halving can at most double the number of batches.
     while missing := needed - len(batches):
         batches = sorted(batches, key=len, reverse=True)
+        # The second half of a single sentence is empty.
         halves = [half for batch in batches[:missing] for half in np.array_split(batch, 2) if len(half)]
         batches = halves + batches[missing:]
     return batches

@@ -44,12 +44,12 @@ def split_corpus(
     files = [(path, path.suffix) for path in corpus_files(prefix, direction)]
     check_documents(prefix, direction)
     documents = read_documents(prefix, direction)
-    hashes = _side_hashes(prefix, direction, seed, documents)
+    hashes = _side_hashes(prefix, direction, seed, documents=documents)
     sizes = [round(size * len(hashes)) if size < 1 else int(size) for size in (valid, test)]
     parts = assign_parts(hashes, *sizes)
     if documents is not None:
         parts = parts[documents]
-        _leave_out_held_out_lines(parts, _side_hashes(prefix, direction, seed, None))
+        _leave_out_held_out_lines(parts, _side_hashes(prefix, direction, seed, documents=None))
         files.append((files[0][0].with_suffix(".doc"), ".doc"))
     counts = np.bincount(parts, minlength=_LEFT_OUT + 1).tolist()
     if not counts[0]:
@@ -72,6 +72,7 @@ def assign_parts(hashes: UInt64[np.ndarray, "pairs 2"], valid: int, test: int) -
     Mistake if there are too few such pairs.
     """
     source, target = hashes.T
+    # Not symmetric, so that a pair and the same pair with its sides swapped differ. The product wraps around at 2^64.
     pair = source * np.uint64(0x9E3779B97F4A7C15) + target
     _, first = np.unique(pair, return_index=True)
     alone = np.ones(len(first), dtype=bool)
@@ -87,6 +88,7 @@ def assign_parts(hashes: UInt64[np.ndarray, "pairs 2"], valid: int, test: int) -
     # The sum makes both directions choose the same pairs.
     chosen = candidates[np.argsort(source[candidates] + target[candidates], kind="stable")][: valid + test]
     parts = np.zeros(len(hashes), dtype=np.int8)
+    # This includes the chosen pairs themselves, so it comes before they get their parts.
     parts[np.isin(pair, pair[chosen])] = _LEFT_OUT
     parts[chosen[:test]] = PARTS.index("test")
     parts[chosen[test:]] = PARTS.index("valid")
@@ -102,11 +104,12 @@ def _leave_out_held_out_lines(parts: Int8[np.ndarray, " pairs"], hashes: UInt64[
 
 
 def _side_hashes(
-    prefix: str, direction: Direction, seed: int, documents: Sequence[int] | None
+    prefix: str, direction: Direction, seed: int, *, documents: Sequence[int] | None
 ) -> UInt64[np.ndarray, "pairs 2"]:
     """Hashes, keyed by the seed, of the normalized source and target of each pair or document; 0 for empty text."""
     key, hashes = str(seed).encode(), array("Q")
     numbers = count() if documents is None else documents
+    # Not strict, because count() never ends.
     for _, group in groupby(zip(iter_pairs(prefix, direction), numbers, strict=False), key=itemgetter(1)):
         for lines in zip(*(map(normalize, pair) for pair, _ in group), strict=True):
             text = "\n".join(lines)

@@ -45,7 +45,7 @@ def learned_tokenizers(
         except VocabularySizeError as error:
             if not at_most:
                 raise
-            size = error.largest
+            size = error.largest  # both models are learned again, because they must have the same size
     if size != settings.size:
         logger.warning(
             "The training text supports at most %s pieces, so the vocabulary has %s instead of %s; "
@@ -63,12 +63,13 @@ def learned_tokenizer(paths: Sequence[Path], *, kind: str, size: int | None, cac
     # Sorted by content, so that neither the direction nor the order of the corpora changes the model.
     by_content = sorted((file_digest(path), path) for path in paths)
     digests = [digest for digest, _ in by_content]
-    key = content_key([_FORMAT, sentencepiece.__version__, kind, size, 0, *digests])
+    seed = 0
+    key = content_key([_FORMAT, sentencepiece.__version__, kind, size, seed, *digests])
 
     def fill(folder: Path) -> None:
         lines = (normalize(line) for _, path in by_content for line in iter_lines(path))
         logger.info("Training a %s tokenizer with %s pieces", kind, f"{USUAL_SIZE if size is None else size:,}")
-        model = train_tokenizer(lines, kind=kind, size=size)
+        model = train_tokenizer(lines, kind=kind, size=size, seed=seed)
         (folder / _FILE).write_bytes(model)
 
     return Tokenizer.load(cached_folder(cache_dir / "tokenizers" / key, fill) / _FILE)
