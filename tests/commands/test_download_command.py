@@ -142,8 +142,8 @@ def test_a_different_file_is_refused_and_none_is_overwritten(known: Path) -> Non
         (["what=tiny", "out=copies/a.en"], ValueError, r"out is copies/a\.en, but copies/a\.en is a file"),
         (["what=['https://a/x.zip','http://b/y.zip']"], ValueError, "'http://b/y.zip' is not an https:// URL"),
         (["what=['https://a/x.zip','https://b/x.tgz']"], ValueError, "would both be written to data/x"),
-        (["what=tiny", "from=nowhere"], FileNotFoundError, "from is nowhere, which is not a folder"),
-        (["what=tiny", "from=corpus"], FileNotFoundError, r"corpus has no a\.en; name the folder that contains"),
+        (["what=tiny", "from=nowhere"], Mistake, "from is nowhere, which is not a folder"),
+        (["what=tiny", "from=corpus"], Mistake, r"corpus has no a\.en; name the folder that contains"),
         (["what=tiny"], CheckFailed, r"https://localhost:1/a\.en could not be downloaded: .* add from=FOLDER to copy"),
     ],
 )
