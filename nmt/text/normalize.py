@@ -32,13 +32,13 @@ def changes(text: str) -> tuple[str, ...]:
     'nfc': the line is not in NFC; 'control': it contains control characters or byte order marks; 'spaces': it
     contains spaces other than single plain ones between words; 'underline': it contains a literal U+2581.
     """
-    found = {
+    present = {
         "nfc": not unicodedata.is_normalized("NFC", text),
         "control": _CONTROL.search(text) is not None,
         "spaces": _UNTIDY_SPACES.search(text) is not None,
         "underline": _WORD_START in text,
     }
-    return tuple(kind for kind, is_found in found.items() if is_found)
+    return tuple(kind for kind, is_present in present.items() if is_present)
 
 
 def count_changes(texts: Iterable[str]) -> dict[str, int]:

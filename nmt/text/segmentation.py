@@ -46,11 +46,11 @@ class Pieces:
 
     def to_ids(self, segmentation: Sequence[str]) -> list[int]:
         """The ids of the pieces; a character without a piece is replaced by the ids of its bytes."""
-        found: list[int] = []
+        ids: list[int] = []
         for piece in segmentation:
             id_ = self.ids.get(piece)
-            found.extend([id_] if id_ is not None else [self._bytes[byte] for byte in piece.encode()])
-        return found
+            ids.extend([id_] if id_ is not None else [self._bytes[byte] for byte in piece.encode()])
+        return ids
 
 
 def words(text: str) -> list[str]:
@@ -71,12 +71,12 @@ class BPEDropout:
         """A random segmentation; alpha=0 gives the usual one, and alpha=1 gives single characters."""
         scores, symbols = self._scores, list(word)
         while merges := [
-            (-scores[left + right], place)
-            for place, (left, right) in enumerate(pairwise(symbols))
+            (-scores[left + right], position)
+            for position, (left, right) in enumerate(pairwise(symbols))
             if left + right in scores and random.random() >= alpha
         ]:
-            _, place = min(merges)
-            symbols[place : place + 2] = ["".join(symbols[place : place + 2])]
+            _, position = min(merges)  # the leftmost one of the best, as in SentencePiece
+            symbols[position : position + 2] = ["".join(symbols[position : position + 2])]
         return symbols
 
 
@@ -105,6 +105,7 @@ class UnigramSampling:
         segmentation = []
         while end:
             starts, chances = table[end - 1]
+            # `hi`, because the product can be rounded up to the last sum.
             start = starts[bisect(chances, random.random() * chances[-1], hi=len(starts) - 1)]
             segmentation.append(word[start:end])
             end = start
@@ -115,6 +116,7 @@ class UnigramSampling:
         sums, table = [0.0], list[_Ends]()
         for end in range(1, len(word) + 1):
             first = max(0, end - self._longest)
+            # A single character can always be drawn: without a piece, it becomes bytes.
             starts = [start for start in range(first, end) if word[start:end] in self._scores or start == end - 1]
             logs = [sums[start] + alpha * self._scores.get(word[start:end], self._unknown) for start in starts]
             most = max(logs)

@@ -48,8 +48,17 @@ class Tokenizer:
     """
 
     def __init__(self, model: bytes) -> None:
-        self.model = model
-        self._processor = _processor(model)
+        message = f"This is not a SentencePiece model ({len(model)} bytes); copy the run's own tokenizer file back."
+        if not model:  # SentencePiece accepts empty bytes
+            raise Mistake(message)
+        try:
+            processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        except RuntimeError as error:
+            raise Mistake(message) from error
+        special = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
+        if special != (PAD, UNK, BOS, EOS):
+            raise Mistake(f"The SentencePiece model has PAD UNK BOS EOS = {special}; they must be (0, 1, 2, 3).")
+        self.model, self._processor = model, processor
 
     @classmethod
     def load(cls, path: Path) -> "Tokenizer":
@@ -99,16 +108,17 @@ class Tokenizer:
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of the ids; PAD, BOS and EOS are dropped."""
-        return self._processor.decode([i for i in ids if i not in (PAD, BOS, EOS)])
+        return self._processor.decode([id_ for id_ in ids if id_ not in (PAD, BOS, EOS)])
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """The piece of each id; U+2581 marks the start of a word."""
-        return [self._processor.id_to_piece(i) for i in ids]
+        return [self._processor.id_to_piece(id_) for id_ in ids]
 
     def id_of(self, piece: str) -> int | None:
         """The id of a piece in the form that `pieces` returns; None if the vocabulary does not contain it."""
-        found: int = self._processor.piece_to_id(piece)
-        return found if self._processor.id_to_piece(found) == piece else None
+        id_: int = self._processor.piece_to_id(piece)
+        # SentencePiece returns UNK for a piece that it does not have.
+        return id_ if self._processor.id_to_piece(id_) == piece else None
 
     def __reduce__(self) -> tuple[Callable[[bytes], "Tokenizer"], tuple[bytes]]:
         return type(self), (self.model,)
@@ -155,11 +165,11 @@ def draw_lines(lines: Iterable[str], number: int, seed: int) -> list[str]:
     SentencePiece would sample different lines in every process, whatever the seed.
     """
     random, kept = Random(seed), list[str]()
-    for place, line in enumerate(lines):
-        if place < number:
+    for index, line in enumerate(lines):
+        if index < number:
             kept.append(line)
-        elif (chosen := random.randrange(place + 1)) < number:
-            kept[chosen] = line
+        elif (replaced := random.randrange(index + 1)) < number:
+            kept[replaced] = line
     return kept
 
 
@@ -186,6 +196,7 @@ def _train(lines: list[str], kind: str, size: int) -> bytes:
         )
         return model.getvalue()
     except RuntimeError as error:
+        # SentencePiece has no types for its errors; the tests fail if the wording changes.
         message = str(error)
         if match := re.search(r"too high .* value <= (\d+)", message):
             raise VocabularySizeError(size, int(match[1])) from error
@@ -203,17 +214,3 @@ def _train(lines: list[str], kind: str, size: int) -> bytes:
                 "There is no text to train a tokenizer on; provide at least one line that is not empty."
             ) from error
         raise
-
-
-def _processor(model: bytes) -> sentencepiece.SentencePieceProcessor:
-    message = f"This is not a SentencePiece model ({len(model)} bytes); copy the run's own tokenizer file back."
-    if not model:  # SentencePiece accepts empty bytes
-        raise Mistake(message)
-    try:
-        processor = sentencepiece.SentencePieceProcessor(model_proto=model)
-    except RuntimeError as error:
-        raise Mistake(message) from error
-    special = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
-    if special != (PAD, UNK, BOS, EOS):
-        raise Mistake(f"The SentencePiece model has PAD UNK BOS EOS = {special}; they must be (0, 1, 2, 3).")
-    return processor
