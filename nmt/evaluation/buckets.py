@@ -30,7 +30,8 @@ def by_length(
 ) -> list[Bucket]:
     """The score by number of source words. Raises Mistake if the numbers of lines differ or there are no lines."""
     check_lines(hypotheses, [sources], "sources")
-    return _by_number(hypotheses, references, [len(source.split()) for source in sources], LENGTHS, metric)
+    lengths = [len(source.split()) for source in sources]
+    return _by_number(hypotheses, references, numbers=lengths, ends=LENGTHS, metric=metric)
 
 
 def by_rarest_word(
@@ -47,7 +48,7 @@ def by_rarest_word(
     check_lines(hypotheses, [sources], "sources")
     # A line without words has no rarest word; its -1 falls into no bucket.
     rarest = [min((counts.get(word, 0) for word in words_of(source)), default=-1) for source in sources]
-    return _by_number(hypotheses, references, rarest, COUNTS, metric)
+    return _by_number(hypotheses, references, numbers=rarest, ends=COUNTS, metric=metric)
 
 
 def words_of(line: str) -> Iterable[str]:
@@ -59,6 +60,7 @@ def words_of(line: str) -> Iterable[str]:
 def _by_number(
     hypotheses: Sequence[str],
     references: References,
+    *,
     numbers: Sequence[int],
     ends: Sequence[int],
     metric: Mapping[str, Metric],
@@ -69,5 +71,5 @@ def _by_number(
         if chosen:
             of_bucket = [[lines[i] for i in chosen] for lines in references]
             [score] = corpus_scores([hypotheses[i] for i in chosen], of_bucket, metric)
-            buckets.append(Bucket(least, most, len(chosen), score))
+            buckets.append(Bucket(least=least, most=most, sentences=len(chosen), score=score))
     return buckets

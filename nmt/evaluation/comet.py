@@ -57,4 +57,4 @@ class Comet:
         draws = np.random.default_rng(_SEED).integers(len(scores), size=(RESAMPLES, len(scores)))
         low, high = np.percentile(scores[draws].mean(axis=1), [2.5, 97.5])
         signature = f"model:{self.name}|bs:{RESAMPLES}|seed:{_SEED}|version:{version('unbabel-comet')}"
-        return Score("COMET", float(scores.mean()), float(low), float(high), signature)
+        return Score("COMET", value=float(scores.mean()), low=float(low), high=float(high), signature=signature)

@@ -100,8 +100,17 @@ def corpus_scores(
     if the numbers of lines differ or there are no lines.
     """
     check_lines(hypotheses, references)
-    chosen = headline_metrics(tokenized=False) if metrics is None else metrics
-    return [_score(name, metric, hypotheses, references) for name, metric in chosen.items()]
+    scores = []
+    for name, metric in (headline_metrics(tokenized=False) if metrics is None else metrics).items():
+        score = metric.corpus_score(hypotheses, references, n_bootstrap=RESAMPLES)
+        signature = str(metric.get_signature())
+        # sacrebleu exposes its interval publicly only as JSON, which omits the interval if every resample scores 0.
+        details = json.loads(score.format(width=6, signature=signature, is_json=True))
+        mean, half_width = details.get("confidence_mean", 0.0), details.get("confidence_var", 0.0)
+        # The interval is symmetric around the mean, so near 0 and 100 it could exceed the range of the score.
+        low, high = max(0.0, mean - half_width), min(math.inf if isinstance(metric, TER) else 100.0, mean + half_width)
+        scores.append(Score(name, value=score.score, low=low, high=high, signature=signature))
+    return scores
 
 
 def sentence_scores(hypotheses: Sequence[str], references: References) -> list[float]:
@@ -130,14 +139,3 @@ def check_lines(hypotheses: Sequence[str], others: Sequence[Sequence[str]], name
             )
     if not hypotheses:
         raise Mistake("There are no sentences to score; provide at least one.")
-
-
-def _score(name: str, metric: Metric, hypotheses: Sequence[str], references: References) -> Score:
-    score = metric.corpus_score(hypotheses, references, n_bootstrap=RESAMPLES)
-    signature = str(metric.get_signature())
-    # sacrebleu exposes its interval publicly only as JSON, which omits the interval if every resample scores 0.
-    details = json.loads(score.format(width=6, signature=signature, is_json=True))
-    mean, half_width = details.get("confidence_mean", 0.0), details.get("confidence_var", 0.0)
-    # The interval is symmetric around the mean, so near 0 and 100 it could exceed the range of the score.
-    most = math.inf if isinstance(metric, TER) else 100.0
-    return Score(name, score.score, max(0.0, mean - half_width), min(most, mean + half_width), signature)

@@ -48,6 +48,7 @@ def multi_bootstrap(settings: Sequence[Sequence[Sequence[str]]], references: Ref
     lines = len(references[0])
     if len(settings) == 1 or lines == 1:
         return [1.0] * len(settings)
+    # Seed, generator and draws are sacrebleu's, so that `paired_bootstrap` draws the same lines.
     seed = os.environ.get("SACREBLEU_SEED", "12345")
     generator = np.random.default_rng(None if seed.lower() == "none" else int(seed))
     drawn_lines = generator.choice(lines, size=(RESAMPLES, lines), replace=True)
@@ -55,41 +56,47 @@ def multi_bootstrap(settings: Sequence[Sequence[Sequence[str]]], references: Ref
     times = np.stack([np.ones(lines, dtype=np.int64), *(np.bincount(row, minlength=lines) for row in drawn_lines)])
     observed, resampled = [], []
     for runs in settings:
-        scores = np.stack([_bleu_of_resamples(hypotheses, references, metric, times) for hypotheses in runs])
+        scores = np.stack([_bleu_of_resamples(hypotheses, references, metric, times=times) for hypotheses in runs])
         drawn_runs = generator.integers(len(runs), size=(RESAMPLES, max(1, len(runs) - 1)))
         observed.append(scores[:, 0].mean())
         resampled.append(scores[drawn_runs.T, np.arange(1, RESAMPLES + 1)].mean(axis=0))
-    return [1.0, *(_p_value(observed[0], observed[i], resampled[0], resampled[i]) for i in range(1, len(settings)))]
+    return [_p_value(mean - observed[0], means - resampled[0]) for mean, means in zip(observed, resampled, strict=True)]
 
 
-def _p_value(first: float, other: float, first_resampled: np.ndarray, other_resampled: np.ndarray) -> float:
+def _p_value(difference: float, resampled: np.ndarray) -> float:
     """sacrebleu's p: the share of resampled differences that exceed their mean by more than the observed difference."""
-    if first == other:
+    if difference == 0:
         return 1.0
-    differences = np.abs(other_resampled - first_resampled)
-    exceeding = np.sum(differences - differences.mean() > abs(other - first))
+    differences = np.abs(resampled)
+    exceeding = np.sum(differences - differences.mean() > abs(difference))
     return float(exceeding + 1) / (RESAMPLES + 1)
 
 
 def _bleu_of_resamples(
-    hypotheses: Sequence[str], references: References, metric: BLEU, times: np.ndarray
+    hypotheses: Sequence[str], references: References, metric: BLEU, *, times: np.ndarray
 ) -> np.ndarray:
     """BLEU of a system on each resample; each row of `times` says how often a resample contains each line."""
-    pairs = zip(hypotheses, zip(*references, strict=True), strict=True)
-    lines = [metric.corpus_score([line], [[each] for each in own]) for line, own in pairs]
-    statistics = np.array([[line.sys_len, line.ref_len, *line.counts, *line.totals] for line in lines], dtype=np.int64)
+    references_of_lines = zip(*references, strict=True)
+    line_scores = [
+        metric.corpus_score([hypothesis], [[reference] for reference in line_references])
+        for hypothesis, line_references in zip(hypotheses, references_of_lines, strict=True)
+    ]
+    # Corpus BLEU depends on sums of these counts alone, so a product of matrices gives those of all resamples at once.
+    statistics = np.array(
+        [[score.sys_len, score.ref_len, *score.counts, *score.totals] for score in line_scores], dtype=np.int64
+    )
     order = metric.max_ngram_order
     scores = [
         metric.compute_bleu(
-            matched[:order],
-            matched[order:],
-            length,
-            reference_length,
+            correct=counts[:order],
+            total=counts[order:],
+            sys_len=length,
+            ref_len=reference_length,
             smooth_method=metric.smooth_method,
             smooth_value=metric.smooth_value,
             effective_order=metric.effective_order,
             max_ngram_order=order,
         ).score
-        for length, reference_length, *matched in (times @ statistics).tolist()
+        for length, reference_length, *counts in (times @ statistics).tolist()
     ]
     return np.array(scores)
