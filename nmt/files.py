@@ -60,14 +60,14 @@ def atomic_folder(path: Path, replace: bool = False) -> Iterator[Path]:
         yield part
         replaces = replace and path.is_dir()
         if replaces:
-            path.rename(former)
+            path.rename(former)  # because a rename cannot replace a folder with files in it
         try:
             part.rename(path)
         except BaseException as error:
             if replaces:
                 former.rename(path)
             elif isinstance(error, OSError) and path.is_dir():
-                return
+                return  # another process was faster
             raise
         if replaces:
             shutil.rmtree(former, ignore_errors=True)
@@ -183,9 +183,9 @@ def cache_folder(value: Any) -> Path:
 
 def check_folder(key: str, value: Any) -> None:
     """Raises Mistake if a configuration key names something other than a folder, or a path below a file."""
-    there = _first_existing(value)
-    if not there.is_dir():
-        raise Mistake(f"{key} is {value}, but {there} is {not_a_folder(there)}; choose another folder.")
+    existing = _first_existing(value)
+    if not existing.is_dir():
+        raise Mistake(f"{key} is {value}, but {existing} is {not_a_folder(existing)}; choose another folder.")
 
 
 def not_a_folder(path: Path) -> str:
@@ -203,20 +203,20 @@ def not_a_folder(path: Path) -> str:
 def check_writable(key: str, value: Any) -> None:
     """Raises Mistake like `check_folder`, and also if the folder is not writable."""
     check_folder(key, value)
-    there = _first_existing(value)
+    existing = _first_existing(value)
     try:
-        if not os.access(there, os.W_OK | os.X_OK):
+        if not os.access(existing, os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         # Checking the permissions is not enough: root has all of them, even in /proc.
-        with tempfile.TemporaryFile(dir=there):
+        with tempfile.TemporaryFile(dir=existing):
             pass
     except OSError as error:
         raise Mistake(
-            f"{key} is {value}, but {there} cannot be written to ({error.strerror}); choose another folder."
+            f"{key} is {value}, but {existing} cannot be written to ({error.strerror}); choose another folder."
         ) from error
 
 
 def _first_existing(value: Any) -> Path:
     """The path itself or its nearest parent that exists; broken links count as existing."""
     path = Path(str(value))
-    return next((place for place in (path, *path.parents) if os.path.lexists(place)), Path(path.anchor))
+    return next((folder for folder in (path, *path.parents) if os.path.lexists(folder)), Path(path.anchor))

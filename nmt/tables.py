@@ -75,7 +75,10 @@ class Table(NamedTuple):
 
     def markdown(self) -> str:
         """The table in Markdown, with padded columns that are also readable as plain text."""
-        header, rows = ([[_escaped(cell) for cell in row] for row in part] for part in ([self.header], self.rows))
+        # A bar would end the cell.
+        header, rows = (
+            [[str(cell).replace("|", "\\|") for cell in row] for row in part] for part in ([self.header], self.rows)
+        )
         return self._formatted("pipe", header[0], rows)
 
     def latex(self) -> str:
@@ -87,12 +90,16 @@ class Table(NamedTuple):
         columns: list[list[object]] = []
         for name, cells in zip(self.header, self._columns(), strict=True):
             parts = next((list(cell.parts()) for cell in cells if not isinstance(cell, str)), [""])
-            values = [_values(cell, len(parts)) for cell in cells]
+            # Text goes into the first of the columns, and leaves the others empty.
+            values = [
+                [cell, *[""] * (len(parts) - 1)] if isinstance(cell, str) else list(cell.parts().values())
+                for cell in cells
+            ]
             for part, column in zip(parts, zip(*values, strict=True) if values else [()] * len(parts), strict=True):
                 columns.append([f"{name} {part}".strip(), *column])
-        out = io.StringIO()
-        csv.writer(out, lineterminator="\n").writerows(zip(*columns, strict=True))
-        return out.getvalue()
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows(zip(*columns, strict=True))
+        return text.getvalue()
 
     def _columns(self) -> list[list[Cell]]:
         full: list[list[Cell]] = [list(column) for column in zip_longest(self.header, *self.rows, fillvalue="")]
@@ -102,14 +109,6 @@ class Table(NamedTuple):
         align = ["right" if _is_numeric(column) else "left" for column in self._columns()]
         padded = [[*row, *[""] * (len(header) - len(row))] for row in rows]
         return tabulate(padded, header, form, disable_numparse=True, colalign=align if rows else None)
-
-
-def _values(cell: Cell, parts: int) -> list[object]:
-    return [cell, *[""] * (parts - 1)] if isinstance(cell, str) else list(cell.parts().values())
-
-
-def _escaped(cell: Cell) -> str:
-    return str(cell).replace("|", "\\|")
 
 
 def _is_numeric(column: Sequence[Cell]) -> bool:
