@@ -30,7 +30,7 @@ def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
 def test_a_failed_write_leaves_the_former_file(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("former")
-    with pytest.raises(Mistake), atomic_write(file) as part:
+    with pytest.raises(IsADirectoryError), atomic_write(file) as part:
         part.write_text("half") and tmp_path.write_text("")
     assert file.read_text() == "former"
     assert list(tmp_path.iterdir()) == [file]
@@ -47,7 +47,7 @@ def test_the_former_file_can_be_kept(tmp_path: Path) -> None:
 
 def test_a_folder_appears_whole(tmp_path: Path) -> None:
     folder = tmp_path / "deep" / "folder"
-    with pytest.raises(Mistake), atomic_folder(folder) as part:
+    with pytest.raises(IsADirectoryError), atomic_folder(folder) as part:
         (part / "file").write_text("half") and part.write_text("")
     assert list(folder.parent.iterdir()) == []
     with atomic_folder(folder) as part:
@@ -70,7 +70,7 @@ def test_a_folder_is_replaced_whole_or_stays_as_it_was(tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
     (folder / "former").touch()
-    with pytest.raises(Mistake), atomic_folder(folder, replace=True) as part:
+    with pytest.raises(IsADirectoryError), atomic_folder(folder, replace=True) as part:
         (part / "half").touch() or part.write_text("")
     assert [path.name for path in folder.iterdir()] == ["former"]
     with atomic_folder(folder, replace=True) as part:
@@ -92,7 +92,7 @@ def test_a_folder_that_cannot_be_replaced_comes_back(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(Path, "rename", failing)
     (folder / "former").touch()
-    with pytest.raises(Mistake), atomic_folder(folder, replace=True) as part:
+    with pytest.raises(PermissionError), atomic_folder(folder, replace=True) as part:
         (part / "new").touch()
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
     assert [path.name for path in folder.iterdir()] == ["former"]
