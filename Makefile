@@ -54,8 +54,8 @@ lint: .venv/installed-dev
 
 soak: .venv/installed-dev
 	FUZZ=soak OMP_NUM_THREADS=1 $(VENV) pytest -n auto --maxprocesses=4 --hypothesis-show-statistics tests/test_fuzz.py
-	$(VENV) scripts.studies.kill_study
-	$(VENV) scripts.studies.soak
+	$(VENV) tests.soak.kills
+	$(VENV) tests.soak.long_run
 
 # To measure on your own corpus, see .venv/bin/python -m scripts.bench.benchmark --help
 bench: .venv/installed

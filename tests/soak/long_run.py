@@ -1,6 +1,6 @@
 """Watch a long training run of a tiny model for leaks of memory, open files and threads.
 
-    python -m scripts.studies.soak --steps 20000
+    python -m tests.soak.long_run --steps 20000
 
 The run validates, translates, and writes checkpoints and logs throughout. Exits with 1 if memory grows by more than 5%
 from the first tenth of the run to the last, or if the number of open files or threads grows. Linux only.

@@ -1,6 +1,6 @@
 """Kill a training run at random moments, resume it each time, and compare it with an uninterrupted run.
 
-    python -m scripts.studies.kill_study --kills 30 --seed 1
+    python -m tests.soak.kills --kills 30 --seed 1
 
 The process kills itself with SIGKILL at moments drawn at random: between two training steps; during validation, while
 computing the loss or translating; while writing a checkpoint, after part of its bytes; or between renaming two files.
@@ -105,7 +105,7 @@ def train(overrides: list[str], moment: Moment | None = None) -> subprocess.Comp
     """Runs nmt.train in its own process, on one thread: sums must not depend on how they are split."""
     script = ["-m", "nmt.train"]
     if moment is not None:
-        script = ["-m", "scripts.studies.kill_study", "--child", moment.name, str(moment.number), str(moment.share)]
+        script = ["-m", "tests.soak.kills", "--child", moment.name, str(moment.number), str(moment.share)]
     return subprocess.run(
         [sys.executable, *script, *overrides],
         env={**os.environ, "OMP_NUM_THREADS": "1"},
