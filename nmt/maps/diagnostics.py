@@ -2,6 +2,7 @@
 
 import unicodedata
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -80,10 +81,10 @@ def measure(item: AttentionMap) -> Measures:
     if item.local:
         visible = item.local.allowed
     else:
-        every = np.ones((rows, columns), dtype=bool)
-        visible = np.tril(every) if item.site in SITES and SITES[item.site].causal else every
+        all_columns = np.ones((rows, columns), dtype=bool)
+        visible = np.tril(all_columns) if item.site in SITES and SITES[item.site].causal else all_columns
     widest = np.log(np.broadcast_to(visible.sum(-1), used.shape).clip(min=1))
-    places = np.arange(columns) / max(1, columns - 1) - np.arange(rows)[:, None] / max(1, rows - 1)
+    off_diagonal = np.arange(columns) / max(1, columns - 1) - np.arange(rows)[:, None] / max(1, rows - 1)
     special = np.array([label in (BOS, EOS) for label in item.columns])
     punctuation = np.array([_is_punctuation(label) for label in item.columns])
     mean_row = _mean(shares, used[..., None], axis=-2)
@@ -94,10 +95,11 @@ def measure(item: AttentionMap) -> Measures:
             monotonicity[head] = (steps >= 0).mean()
     return Measures(
         entropy=_mean(entropies, used),
+        # A row that may see only one column has no entropy to compare with, such as the first one of a causal site.
         uniformity=_mean(
             np.divide(entropies, widest, out=np.ones_like(entropies), where=widest > 0), used & (widest > 0)
         ),
-        distance=_mean((shares * np.abs(places)).sum(-1), used),
+        distance=_mean((shares * np.abs(off_diagonal)).sum(-1), used),
         monotonicity=monotonicity,
         coverage=np.ones(used.shape[:2]) if special.all() else np.minimum(shares.sum(-2), 1)[..., ~special].mean(-1),
         special=_mean(shares[..., special].sum(-1), used),
@@ -115,7 +117,14 @@ def head_entropies(weights: Float[np.ndarray, "layers heads rows columns"]) -> H
 def per_sentence(sentences: Iterable[SentenceMaps]) -> list[HeadDiagnostics]:
     """The diagnostics of each sentence, site, layer and head."""
     return [
-        HeadDiagnostics(sentence.line, sentence.rank, item.site, layer, head, _values(measures, layer, head))
+        HeadDiagnostics(
+            line=sentence.line,
+            rank=sentence.rank,
+            site=item.site,
+            layer=layer,
+            head=head,
+            values=_values(measures, layer, head),
+        )
         for sentence in sentences
         for item in sentence.maps
         for measures in [measure(item)]
@@ -129,10 +138,17 @@ def of_one_map(sentence: SentenceMaps, item: AttentionMap, layer: int | None, he
     if item.local:
         center = selected(item.local.center, layer, head)
         allowed = selected(item.local.allowed.astype(np.float64), layer, head) > 0
-        local = LocalWindow(center[None, None], allowed[None, None], None)
+        local = LocalWindow(center[None, None], allowed[None, None], prior=None)  # the measures do not read the prior
     weights = selected(item.weights, layer, head)[None, None]
-    measures = measure(AttentionMap(item.site, weights, item.inputs, item.outputs, item.columns, local))
-    return HeadDiagnostics(sentence.line, sentence.rank, item.site, layer, head, _values(measures, 0, 0))
+    measures = measure(replace(item, weights=weights, local=local, attribution=None))
+    return HeadDiagnostics(
+        line=sentence.line,
+        rank=sentence.rank,
+        site=item.site,
+        layer=layer,
+        head=head,
+        values=_values(measures, layer=0, head=0),
+    )
 
 
 def per_head(diagnostics: Sequence[HeadDiagnostics]) -> list[HeadDiagnostics]:
@@ -142,9 +158,14 @@ def per_head(diagnostics: Sequence[HeadDiagnostics]) -> list[HeadDiagnostics]:
         groups.setdefault((row.site, row.layer, row.head), []).append(row)
     return [
         HeadDiagnostics(
-            0, 0, *head, {name: float(np.mean([row.values[name] for row in group])) for name in Measures._fields}
+            line=0,
+            rank=0,
+            site=site,
+            layer=layer,
+            head=head,
+            values={name: float(np.mean([row.values[name] for row in group])) for name in Measures._fields},
         )
-        for head, group in groups.items()
+        for (site, layer, head), group in groups.items()
     ]
 
 

@@ -70,8 +70,10 @@ class Drawing:
             for key, value in (("layer", self.layer), ("head", self.head)):
                 number = self.sites[site][f"{key}s"]
                 if isinstance(value, int) and value >= number:
-                    there = f"{key}s 0 to {number - 1}" if number > 1 else f"only {key} 0"
-                    raise Mistake(f"{key} is {value}; {site} has {there}: choose one, or leave it out for the mean.")
+                    available = f"{key}s 0 to {number - 1}" if number > 1 else f"only {key} 0"
+                    raise Mistake(
+                        f"{key} is {value}; {site} has {available}: choose one, or leave it out for the mean."
+                    )
 
     @property
     def drawn_sites(self) -> list[str]:
@@ -103,11 +105,17 @@ class Drawing:
 
     def look(self, site: str, line: int, rank: int, detail: str) -> Look:
         """How a picture of a site looks. A picture for print has no title, because it will have a caption."""
-        which = f"line {line}" if rank == 1 else f"line {line}, translation {rank}"
+        sentence = f"line {line}" if rank == 1 else f"line {line}, translation {rank}"
         method = self.sites[site].get("method")
-        shown = f"{site} attention" if method is None else method.replace("_", " ")
-        title = "" if self.width else f"{shown}, {which}{detail}"
-        return Look(title, self.sites[site]["rows"], self.sites[site]["columns"], self.width, self.max_weight)
+        quantity = f"{site} attention" if method is None else method.replace("_", " ")
+        title = "" if self.width else f"{quantity}, {sentence}{detail}"
+        return Look(
+            title=title,
+            rows=self.sites[site]["rows"],
+            columns=self.sites[site]["columns"],
+            width=self.width,
+            max_weight=self.max_weight,
+        )
 
 
 def draw_tables(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequence[int]) -> Iterator[str]:
@@ -117,11 +125,11 @@ def draw_tables(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequence[
     """
     formats = drawing.formats
     if "csv" in formats:
-        yield from _tables(folder, drawing, out / "csv", lines)
+        yield from _tables(folder, drawing, target=out / "csv", lines=lines)
     if "alignments" in formats:
         yield from _alignments(folder, drawing, out / "alignments")
     if "diagnostics" in formats:
-        yield from _diagnostics(folder, drawing, out, lines)
+        yield from _diagnostics(folder, drawing, out=out, lines=lines)
 
 
 def clear(out: Path) -> None:
@@ -149,18 +157,20 @@ def draw_pictures(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequenc
     pace, total = Pace("sentences drawn"), folder.number(lines)
     drawn, refused = 0, ""
     for sentence in folder.sentences(lines):
-        for site, shown in drawing.labeled_maps(sentence):
-            layers, heads = shown.weights.shape[:2]
-            for layer, head in [(None, None)] if drawing.grid else drawing.layers_and_heads(shown.weights):
+        for site, labeled_map in drawing.labeled_maps(sentence):
+            weights, rows, columns = labeled_map
+            layers, heads = weights.shape[:2]
+            for layer, head in [(None, None)] if drawing.grid else drawing.layers_and_heads(weights):
                 parts = [f"{key}{value}" for key, value in (("layer", layer), ("head", head)) if value is not None]
                 name = ".".join([file_stem(sentence.line, sentence.rank), site, *(["grid"] if drawing.grid else parts)])
                 detail = "" if drawing.grid else _detail(("layer", layer, layers), ("head", head, heads))
-                look = drawing.look(site, sentence.line, sentence.rank, detail)
+                look = drawing.look(site, sentence.line, sentence.rank, detail=detail)
                 try:
                     if drawing.grid:
-                        picture = heat_map_grid(shown.weights, shown.columns, shown.rows, look)
+                        picture = heat_map_grid(weights, source_labels=columns, target_labels=rows, look=look)
                     else:
-                        picture = heat_map(selected(shown.weights, layer, head), shown.columns, shown.rows, look)
+                        one_map = selected(weights, layer, head)
+                        picture = heat_map(one_map, source_labels=columns, target_labels=rows, look=look)
                 except Mistake as error:
                     refused = str(error)
                     logger.warning("%s is not drawn: %s", name, error)
@@ -192,24 +202,25 @@ def _tables(folder: MapFolder, drawing: Drawing, target: Path, lines: Sequence[i
         with path.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(["site", "layer", "head", "row", "row_label", "column", "column_label", "weight"])
-            for site, shown in drawing.labeled_maps(sentence):
-                for layer, head in drawing.layers_and_heads(shown.weights):
-                    weights = selected(shown.weights, layer, head)
+            for site, (stacked, rows, columns) in drawing.labeled_maps(sentence):
+                for layer, head in drawing.layers_and_heads(stacked):
+                    weights = selected(stacked, layer, head)
                     keys = [site, "mean" if layer is None else layer, "mean" if head is None else head]
                     for row, column in np.ndindex(weights.shape):
                         weight = round(float(weights[row, column]), _DECIMALS)
-                        writer.writerow([*keys, row, shown.rows[row], column, shown.columns[column], weight])
+                        writer.writerow([*keys, row, rows[row], column, columns[column], weight])
         yield str(path)
         pace(1, total)
 
 
 def _alignments(folder: MapFolder, drawing: Drawing, target: Path) -> Iterator[str]:
     """Writes the words and links of each input line's best translation, line by line; lines without maps are empty."""
+    # What each file has on an input line, by line and file name.
     texts: dict[int, dict[str, str]] = {}
     for sentence in folder.sentences():
         if sentence.rank == 1:
             pieces = sentence.source_pieces, sentence.target_pieces
-            weights = selected_word_map(sentence.site("cross").weights, *pieces, drawing.selector)
+            weights = selected_word_map(sentence.site("cross").weights, *pieces, choice=drawing.selector)
             links = all_links(weights, drawing.threshold)
             texts[sentence.line] = {f"{name}.align": pharaoh(links[name]) for name in LINKS}
             texts[sentence.line] |= zip(_TEXTS, map(spaced, pieces), strict=True)
@@ -229,7 +240,8 @@ def _diagnostics(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequence
         for item in sentence.maps:
             if item.site in drawing.drawn_sites:
                 of_drawn_maps += [
-                    of_one_map(sentence, item, layer, head) for layer, head in drawing.layers_and_heads(item.weights)
+                    of_one_map(sentence, item, layer=layer, head=head)
+                    for layer, head in drawing.layers_and_heads(item.weights)
                 ]
     of_drawn_sites = [row for row in of_heads if row.site in drawing.drawn_sites]
 

@@ -101,9 +101,9 @@ def rates(predicted: Sequence[Collection[Link]], gold: Sequence[Alignment]) -> R
     if of_predicted + of_sure == 0:
         raise Mistake("The alignment error rate is undefined: there are no predicted and no sure links.")
     return Rates(
-        1 - (in_sure + in_possible) / (of_predicted + of_sure),
-        in_possible / of_predicted if of_predicted else 1.0,
-        in_sure / of_sure if of_sure else 1.0,
+        aer=1 - (in_sure + in_possible) / (of_predicted + of_sure),
+        precision=in_possible / of_predicted if of_predicted else 1.0,
+        recall=in_sure / of_sure if of_sure else 1.0,
     )
 
 
@@ -135,7 +135,7 @@ def selected_word_map(
     choice: MapSelector,
 ) -> Float[np.ndarray, "target_words source_words"]:
     """The word map (see `word_map`) that `choice` selects from one sentence pair's cross attention."""
-    return word_map(selected(weights, choice.layer, choice.head), source_pieces, target_pieces, choice.row)
+    return word_map(selected(weights, choice.layer, choice.head), source_pieces, target_pieces, row=choice.row)
 
 
 def table(
@@ -153,12 +153,13 @@ def table(
             "There are no attention maps to choose from: use at least one sentence pair with a gold alignment."
         )
     layers, heads = weights[0].shape[:2]
+    # With a single layer or head, its mean would be the same map again. `best` relies on the order.
     of_heads = [None, *range(heads)] if heads > 1 else [0]
     of_all: list[tuple[int | None, int | None]] = [(None, None)] if layers > 1 else []
     layers_and_heads = [*of_all, *itertools.product(range(layers), of_heads)]
     rates_of = {}
     for row in PIECE_ROWS:
-        maps = [word_map(*pair, row) for pair in zip(weights, source_pieces, target_pieces, strict=True)]
+        maps = [word_map(*pair, row=row) for pair in zip(weights, source_pieces, target_pieces, strict=True)]
         for layer, head in layers_and_heads:
             predicted = [argmax_links(selected(sentence, layer, head)) for sentence in maps]
             rates_of[MapSelector(row, layer, head)] = rates(predicted, gold)

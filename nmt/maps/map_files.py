@@ -93,12 +93,21 @@ class MapFolder:
         try:
             earlier = [EarlierPair(*pair) for pair in entry.get("earlier", [])]
             labels = site_labels(source_pieces, target_pieces, earlier)
+            # Pickled objects could run code when they are loaded.
             with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
                 sites = [name for name in arrays.files if "." not in name]
                 maps = [_map(site, arrays, labels[site]) for site in sites]
         except (OSError, EOFError, ValueError, TypeError, KeyError, MemoryError, zipfile.BadZipFile) as error:
             raise Mistake(f"{path} is damaged: export the maps again.") from error
-        return SentenceMaps(entry["line"], entry["rank"], source_pieces, target_pieces, maps, entry["score"], earlier)
+        return SentenceMaps(
+            line=entry["line"],
+            rank=entry["rank"],
+            source_pieces=source_pieces,
+            target_pieces=target_pieces,
+            maps=maps,
+            score=entry["score"],
+            earlier=earlier,
+        )
 
 
 def _map(site: str, arrays: Any, labels: Labels) -> AttentionMap:
@@ -111,7 +120,15 @@ def _map(site: str, arrays: Any, labels: Labels) -> AttentionMap:
     *local, attribution = parts
     if attribution is not None and attribution.shape != weights.shape:
         raise Mistake(f"Attributions of shape {attribution.shape} do not match weights of shape {weights.shape}.")
-    return AttentionMap(site, weights, *labels, None if local[0] is None else LocalWindow(*local), attribution)
+    return AttentionMap(
+        site=site,
+        weights=weights,
+        inputs=labels.inputs,
+        outputs=labels.outputs,
+        columns=labels.columns,
+        local=None if local[0] is None else LocalWindow(*local),
+        attribution=attribution,
+    )
 
 
 def map_folders(path: Path) -> list[Path]:
@@ -130,7 +147,7 @@ def write_maps(
     belongs to another program.
     """
     if (folder / MANIFEST).exists():
-        MapFolder(folder)
+        MapFolder(folder)  # raises if the folder is not ours to replace
     new = folder / f"{_FOLDER}.part"
     shutil.rmtree(new, ignore_errors=True)
     new.mkdir(parents=True)

@@ -57,6 +57,7 @@ class Picture:
         self._figure = figure
         box = figure.get_tightbbox().padded(0.15 if width is None else _PAD)
         if width is not None:
+            # Exactly as wide as asked for, although the text around the map is not symmetric.
             middle = (box.x0 + box.x1) / 2
             box = Bbox.from_extents(middle - width / 2, box.y0, middle + width / 2, box.y1)
         self._box = box
@@ -92,9 +93,9 @@ def heat_map(
     share = min(max((max(weights.shape) - _FEW) / (_MANY - _FEW), 0.0), 1.0)
     size = _Size(_LARGEST - 0.14 * share, 10 - 3 * share) if look.width is None else _Size(_LARGEST, _PRINT)
     labels = source_labels, target_labels
-    figure, size = _fitted(weights[None, None], labels, look, size)
+    figure, size = _fitted(weights[None, None], labels, look, size=size)
     if size.cell < _LETTER:
-        least = _least_width(weights[None, None], labels, look, _Size(_LETTER, _PRINT))
+        least = _least_width(weights[None, None], labels, look, smallest=_Size(_LETTER, _PRINT))
         raise Mistake(
             f"A picture of {weights.shape[1]} columns does not fit into {look.width} inches with "
             f"{_PRINT:.0f}-point letters; use at least {least}."
@@ -115,11 +116,11 @@ def heat_map_grid(
     """
     _check_labels(weights.shape[2:], source_labels, target_labels)
     labels = source_labels, target_labels
-    figure, size = _fitted(weights, labels, look, _Size(_GRID_CELL, _PRINT))
+    figure, size = _fitted(weights, labels, look, size=_Size(_GRID_CELL, _PRINT))
     if size.cell < _LETTER:
-        figure, size = _fitted(weights, labels, look, _Size(_GRID_CELL, 0.0))
+        figure, size = _fitted(weights, labels, look, size=_Size(_GRID_CELL, font=0.0))
     if size.cell < _SMALLEST:
-        least = _least_width(weights, labels, look, _Size(_SMALLEST, 0.0))
+        least = _least_width(weights, labels, look, smallest=_Size(_SMALLEST, font=0.0))
         raise Mistake(
             f"{weights.shape[1]} maps of {weights.shape[3]} columns side by side do not fit into {look.width} "
             f"inches; use at least {least}."
@@ -142,7 +143,7 @@ def _fitted(
     size: _Size,
 ) -> tuple[Figure, _Size]:
     """The figure in the given size, or with the largest cells that the width allows; their size is 0 if none fit."""
-    figure = _figure(weights, labels, look, size)
+    figure = _figure(weights, labels, look, size=size)
     if look.width is None:
         return figure, size
     # Only the cells shrink with the width, so one step nearly solves for their size. More steps are needed because
@@ -156,7 +157,7 @@ def _fitted(
         if cell < _SMALLEST or abs(cell - size.cell) < 1e-5:
             break
         size = size._replace(cell=cell)
-        figure = _figure(weights, labels, look, size)
+        figure = _figure(weights, labels, look, size=size)
     return fitting
 
 
@@ -167,7 +168,8 @@ def _least_width(
     smallest: _Size,
 ) -> float:
     """The width at the smallest cell size, in inches, rounded up to a tenth."""
-    return math.ceil(10 * (_figure(weights, labels, look, smallest).get_tightbbox().width + 2 * _PAD)) / 10
+    width = _figure(weights, labels, look, size=smallest).get_tightbbox().width + 2 * _PAD
+    return math.ceil(10 * width) / 10
 
 
 def _figure(
@@ -179,7 +181,7 @@ def _figure(
     """The maps side by side and below each other; labels, names and the color bar are drawn around them."""
     layers, heads, rows, columns = weights.shape
     across, down = size.cell * columns, size.cell * rows
-    gap = 0.12, 0.06 + 1.5 * _LETTER
+    gap = 0.12, 0.06 + 1.5 * _LETTER  # below a map, room for its name
     wide, high = heads * (across + gap[0]) - gap[0], layers * (down + gap[1]) - gap[1]
     # Text is measured at the resolution of the figure, which must therefore be that of the picture.
     figure = Figure(figsize=(wide, high), dpi=min(_DPI, _MOST_PIXELS / max(wide, high)))
@@ -189,12 +191,13 @@ def _figure(
         corner = head * (across + gap[0]) / wide, 1 - (layer * (down + gap[1]) + down) / high
         axes = figure.add_axes((*corner, across / wide, down / high))
         image = axes.imshow(weights[layer, head], cmap=_COLORS, vmin=0, vmax=most, aspect="auto")
-        _label(axes, labels[0] if layer == 0 else (), labels[1] if head == 0 else (), size.font)
+        # Only the maps at the edges have labels: those inside would cover their neighbors.
+        _label(axes, labels[0] if layer == 0 else (), labels[1] if head == 0 else (), font=size.font)
         if layers * heads > 1:
             name = f"layer {layer}, head {head}" if across > 0.8 else f"L{layer} H{head}"
-            below: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
+            position: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
             text: dict[str, Any] = {"fontsize": _PRINT, "fontfamily": _FONT, "color": _INK}
-            axes.annotate(name, (0.5, 0), (0, -2), ha="center", va="top", **below, **text)
+            axes.annotate(name, xy=(0.5, 0), xytext=(0, -2), ha="center", va="top", **position, **text)
         if layer == head == 0:
             _name_sides(axes, look, size.font)
     thick = 0.12 if look.width is None else 0.06

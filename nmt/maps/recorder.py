@@ -47,13 +47,14 @@ class Recorder:
         """Records a layer's weights and local window. Raises Mistake if the layer has already been recorded."""
         if layer in self.layers[site]:
             raise Mistake(f"Layer {layer} of {site} is already recorded: use a new Recorder for each forward pass.")
-        shown = _array(weights)
+        array = _array(weights)
         center = allowed = prior = None
         if visible.center is not None:
-            center = np.broadcast_to(_array(visible.center)[..., 0], shown.shape[:3])
-            allowed = np.broadcast_to(visible.mask.cpu().numpy(), shown.shape)
-            prior = None if visible.log_prior is None else np.broadcast_to(_array(visible.log_prior.exp()), shown.shape)
-        self.layers[site][layer] = _Layer(shown, center, allowed, prior)
+            # The window is often the same for all heads, and its arrays then have one head.
+            center = np.broadcast_to(_array(visible.center)[..., 0], array.shape[:3])
+            allowed = np.broadcast_to(visible.mask.cpu().numpy(), array.shape)
+            prior = None if visible.log_prior is None else np.broadcast_to(_array(visible.log_prior.exp()), array.shape)
+        self.layers[site][layer] = _Layer(weights=array, center=center, allowed=allowed, prior=prior)
 
     def sentence(
         self,
@@ -85,7 +86,7 @@ class Recorder:
             if center is not None:
                 prior = None if prior is None else prior[:, :, rows, columns]
                 local = LocalWindow(center[:, :, rows], allowed[:, :, rows, columns], prior)
-            maps.append(AttentionMap(site, weights[:, :, rows, columns], *labels[site], local))
+            maps.append(AttentionMap(site, weights[:, :, rows, columns], *labels[site], local=local))
         return maps
 
     def _columns_of(self, site: str, earlier: Sequence[EarlierPair]) -> list[int]:
@@ -102,4 +103,4 @@ class Recorder:
 
 
 def _array(tensor: Tensor) -> Float[np.ndarray, "..."]:
-    return tensor.detach().float().cpu().numpy()
+    return tensor.detach().float().cpu().numpy()  # float, because numpy has no bfloat16

@@ -31,9 +31,10 @@ def grow_diag_final_and(forward: frozenset[Link], backward: frozenset[Link]) -> 
     candidates = sorted(forward | backward, key=_by_target)
     while True:
         before = len(grown)
+        # Evaluated lazily: a link that is added on the way is grown from in the same round, as in Moses.
         for i, j in (link for link in candidates if link in grown):
-            near = [(i + down, j + right) for down, right in _NEIGHBORS]
-            for link in near:
+            neighbors = [(i + down, j + right) for down, right in _NEIGHBORS]
+            for link in neighbors:
                 if link in forward | backward and link not in grown and any(_unlinked(link, grown)):
                     grown.add(link)
         if len(grown) == before:

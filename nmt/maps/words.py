@@ -93,7 +93,7 @@ def word_map(
             f"A map of {weights.shape[-2]} rows and {weights.shape[-1]} columns does not fit {rows} target and "
             f"{columns} source pieces: it must have one row and one column more, for EOS."
         )
-    start = 1 if row == "reads" else 0
+    start = 1 if row == "reads" else 0  # the first row reads BOS
     sums = _membership(source_pieces)
     means = _membership(target_pieces)
     means = means / means.sum(1, keepdims=True)
