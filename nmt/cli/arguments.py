@@ -99,6 +99,7 @@ def _for_hydra(argument: str, kinds: Mapping[str, TextKind | None], sweep: bool)
     if override is None:
         return argument
     plus, key, value = override.groups()
+    # '*' is for keys that users may add, such as a test split under data.
     kind = kinds.get(key) if key in kinds else kinds.get(f"{key.rpartition('.')[0]}.*")
     if kind is None or (sweep and _FUNCTION.fullmatch(value)):  # choice(A,B) and the like
         return argument
@@ -120,6 +121,7 @@ def _value(value: str, nullable: bool) -> str:
     if value.startswith("[") and value.endswith("]"):
         return f"[{','.join(_value(element, False) for element in _elements(value[1:-1]))}]"
     try:
+        # Hydra itself says whether it would change the text: 1.10 is read as 1.1.
         as_typed = OverridesParser.create().parse_override(f"key={value}").value() == value
     except HydraException:
         as_typed = False

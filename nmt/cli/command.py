@@ -5,6 +5,7 @@ import os
 import pkgutil
 import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import NoReturn
 
 from nmt.cli.arguments import HELP, INSPECT, SWEEP, flags, for_hydra
@@ -37,7 +38,10 @@ def command(
     if sys.stderr is None:  # closed: errors cannot be printed
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     log_to_standard_error()
-    sys.exit(exit_code(lambda: _run(name, description or "", run, after_sweep, run_directory, words)))
+    start = partial(
+        _run, name, description or "", run, after_sweep=after_sweep, run_directory=run_directory, words=words
+    )
+    sys.exit(exit_code(start))
 
 
 def limit_cached_shapes() -> None:
@@ -52,21 +56,22 @@ def limit_cached_shapes() -> None:
 
 
 def _run(
-    name: str, description: str, run: str, after_sweep: str | None, run_directory: str | None, words: str | None
+    name: str, description: str, run: str, *, after_sweep: str | None, run_directory: str | None, words: str | None
 ) -> int:
     if sys.stdout is None:
         raise Mistake("Standard output is closed. Redirect it to a file, a pipe or /dev/null.")
     typed = sys.argv[1:]
-    given = flags(typed)
-    arguments = for_hydra(typed, settings_class(name), None if given & INSPECT else words)
-    if given & HELP:
-        return _help(name, description, arguments, sweep=bool(given & SWEEP))
-    if given & INSPECT:
+    options = flags(typed)
+    # Hydra's own flags take words, such as --cfg job, which must not be collected.
+    arguments = for_hydra(typed, settings_class(name), None if options & INSPECT else words)
+    if options & HELP:
+        return _help(name, description, arguments, sweep=bool(options & SWEEP))
+    if options & INSPECT:
         sys.argv[1:] = [argument for argument in arguments if argument not in SWEEP]
         run_hydra(name, lambda composed: None)
         return 0
-    if given & SWEEP:
-        return run_sweep(name, run, after_sweep, run_directory, arguments)
+    if options & SWEEP:
+        return run_sweep(name, run, after_sweep=after_sweep, run_directory=run_directory, arguments=arguments)
     job = job_of(name, arguments, typed)
     pkgutil.resolve_name(run)(job)
     return 0
@@ -76,11 +81,13 @@ def _help(name: str, description: str, arguments: Sequence[str], sweep: bool) ->
     """Prints the help for the choices in the arguments. If they are invalid, prints the default help and raises."""
     try:
         overrides = parsed(name, [argument for argument in arguments if not argument.startswith("-")], sweep)
-        shown = choices_and_values(name, [override for override in overrides if not override.is_sweep_override()])
+        single = [override for override in overrides if not override.is_sweep_override()]
+        choices, config = choices_and_values(name, single)
     except Mistake:
-        print(help_text(CONFIGS, name, description, *choices_and_values(name, [])))
+        choices, config = choices_and_values(name, [])
+        print(help_text(CONFIGS, name, description, choices=choices, config=config))
         raise
-    print(help_text(CONFIGS, name, description, *shown))
+    print(help_text(CONFIGS, name, description, choices=choices, config=config))
     return 0
 
 

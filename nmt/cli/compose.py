@@ -148,6 +148,7 @@ def _check(name: str, override: Override, sweep: bool) -> None:
         raise Mistake(f"'{argument}' has several values. Choose one, or add -m to run a job for each.")
     if override.is_delete():
         raise Mistake(f"'{argument}' removes a key that the command needs. Set {key} to another value instead.")
+    # model.norm=scale_norm, where norm@model=scale_norm is meant.
     parent, _, group = key.rpartition(".")
     if parent and "." not in parent and str(override.value()) in _choices_of(group):
         raise Mistake(f"'{argument}' chooses a part of {parent}. Write {group}@{parent}={override.value()}.")
@@ -211,18 +212,15 @@ def _composed(name: str, overrides: Sequence[Override]) -> Composed:
     Raises Mistake for a key that does not exist and for choices that exclude each other.
     """
     try:
-        return _compose(name, overrides)
+        # Composing the files takes most of the time, and plain values do not change which files are composed.
+        files = [override for override in overrides if _chooses_files(override)]
+        # A copy, because the next call may get the same object from the cache.
+        composed = copy.deepcopy(_compose_files(name, tuple(str(override.input_line) for override in files)))
+        for override in overrides:
+            if override not in files:
+                _set_value(composed, override)
     except HydraException as error:
         raise Mistake(_missing_group(name, overrides, error) or _sentence(error)) from error
-
-
-def _compose(name: str, overrides: Sequence[Override]) -> Composed:
-    # Composing the files takes most of the time, and plain values do not change which files are composed.
-    files = [override for override in overrides if _chooses_files(override)]
-    composed = copy.deepcopy(_compose_files(name, tuple(str(override.input_line) for override in files)))
-    for override in overrides:
-        if override not in files:
-            _set_value(composed, override)
     return composed
 
 
@@ -233,13 +231,14 @@ def _chooses_files(override: Override) -> bool:
 
 @functools.lru_cache(maxsize=64)  # about 0.6 MB each
 def _compose_files(name: str, overrides: tuple[str, ...]) -> Composed:
-    known = GlobalHydra.instance()
-    sweep, known.hydra = known.hydra, None
+    # In a sweep, Hydra is running already and would refuse to start again.
+    global_hydra = GlobalHydra.instance()
+    running, global_hydra.hydra = global_hydra.hydra, None
     try:
         with initialize_config_dir(str(CONFIGS), version_base="1.3"):
             return compose(name, list(overrides), return_hydra_config=True)
     finally:
-        known.hydra = sweep
+        global_hydra.hydra = running
 
 
 def _set_value(composed: Composed, override: Override) -> None:
@@ -251,8 +250,8 @@ def _set_value(composed: Composed, override: Override) -> None:
             OmegaConf.update(composed, key, value, merge=True, force_add=adds or override.is_force_add())
     # OmegaConf raises Python's built-in errors if a part of the key is inside a list.
     except (OmegaConfBaseException, ValueError, TypeError) as error:
-        if whole := _list_around(composed, key):
-            raise Mistake(f"{whole} is a list. Set the whole list, as in '{whole}=[A,B]'.") from error
+        if list_key := _list_around(composed, key):
+            raise Mistake(f"{list_key} is a list. Set the whole list, as in '{list_key}=[A,B]'.") from error
         raise ConfigCompositionException(f"'{override.input_line}' does not fit the configuration.") from error
     if exists:
         raise Mistake(f"'{override.input_line}' adds a key that already exists. Write it without +.")
@@ -273,8 +272,8 @@ def _plain(composed: Composed, whole: bool) -> Config:
 
     Raises Mistake for an interpolation that cannot be resolved and, if `whole` is true, for keys without a value.
     """
-    known = HydraConfig.instance()
-    before, known.cfg = known.cfg, composed  # for interpolations such as ${hydra:runtime.choices.model}
+    hydra_config = HydraConfig.instance()
+    former, hydra_config.cfg = hydra_config.cfg, composed  # for interpolations such as ${hydra:runtime.choices.model}
     try:
         config = OmegaConf.masked_copy(composed, [str(key) for key in composed if key != "hydra"])
         return OmegaConf.to_container(config, resolve=True, throw_on_missing=whole)  # type: ignore[return-value]
@@ -284,7 +283,7 @@ def _plain(composed: Composed, whole: bool) -> Config:
     except OmegaConfBaseException as error:
         raise Mistake(_sentence(error)) from error
     finally:
-        known.cfg = before
+        hydra_config.cfg = former
 
 
 def _choices(composed: Composed) -> dict[str, str | None]:
@@ -296,13 +295,12 @@ def _missing_group(name: str, overrides: Sequence[Override], error: HydraExcepti
     """The error for a group that does not exist, or that another choice does not have; '' for any other error."""
     if type(error) is not ConfigCompositionException or error.__cause__ is not None:
         return ""
-    known = _choices(_compose_files(name, ()))
+    groups = _choices(_compose_files(name, ()))
     for override in overrides:
         key = override.get_key_element()
-        if _is_group(override) and key not in known:
-            return unknown(
-                "group", key, [group for group in known if group.partition("@")[0] == override.key_or_group] or known
-            )
+        if _is_group(override) and key not in groups:
+            same_choices = [group for group in groups if group.partition("@")[0] == override.key_or_group]
+            return unknown("group", key, same_choices or groups)
     # Hydra names the group and lists similar ones. Its last line advises to add the group with +, which we refuse.
     lines = [line for line in str(error).splitlines() if not line.startswith("To append")]
     return f"{' '.join(lines)} Run the command with the other choices and --help to see the groups that they have."

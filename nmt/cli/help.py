@@ -45,8 +45,8 @@ def _text(config_folder: Path, name: str) -> str:
     if not extended:
         return text
     head, body = _text(config_folder, extended[0]).split("\n\n", maxsplit=1)
-    own = text.split("\n\n", maxsplit=1)[1].rstrip()
-    return f"{head}\n\n{own}\n\n{body}"
+    added_keys = text.split("\n\n", maxsplit=1)[1].rstrip()
+    return f"{head}\n\n{added_keys}\n\n{body}"
 
 
 def _groups(text: str) -> list[str]:
@@ -89,10 +89,11 @@ def _values(text: str, groups: list[str], config: Mapping[str, Any]) -> Iterator
     """The keys of all groups, and other keys whose values differ from those in the command's file."""
     for group in groups:
         yield from _plain_values(group, config.get(group, {}), inside=True)
-    own = {key: value for key, value in yaml.safe_load(text).items() if key not in ("defaults", "hydra", *groups)}
-    above = dict(leaf for key, value in own.items() for leaf in _plain_values(key, value))
-    for key in own:
-        yield from ((leaf, value) for leaf, value in _plain_values(key, config[key]) if above.get(leaf) != value)
+    outside = {key: value for key, value in yaml.safe_load(text).items() if key not in ("defaults", "hydra", *groups)}
+    # An experiment, for example, changes keys outside the groups, and the file above shows only their usual values.
+    in_file = dict(leaf for key, value in outside.items() for leaf in _plain_values(key, value))
+    for key in outside:
+        yield from ((leaf, value) for leaf, value in _plain_values(key, config[key]) if in_file.get(leaf) != value)
 
 
 def _plain_values(key: str, value: Any, inside: bool = False) -> Iterator[tuple[str, Any]]:

@@ -51,8 +51,8 @@ def run_sweep(name: str, run: str, after_sweep: str | None, run_directory: str |
 
     A job that fails does not stop the others. Raises Mistake if Hydra rejects the whole sweep.
     """
-    given = [argument for argument in arguments if not argument.startswith("-")]
-    overrides = parsed(name, given, sweep=True)
+    settings = [argument for argument in arguments if not argument.startswith("-")]
+    overrides = parsed(name, settings, sweep=True)
     folders = [override for override in overrides if override.get_key_element() == "sweep_dir"]
     if any(override.is_sweep_override() for override in folders):
         raise Mistake("sweep_dir must be one folder for the whole sweep; quote its name if it has a comma.")
@@ -64,15 +64,22 @@ def run_sweep(name: str, run: str, after_sweep: str | None, run_directory: str |
     if sweep_dir is not None:
         check_writable("sweep_dir", sweep_dir)
         # As typed, because the value may be quoted for Hydra.
-        given.append(f"hydra.sweep.dir={str(folders[-1].input_line).partition('=')[2]}")
+        settings.append(f"hydra.sweep.dir={str(folders[-1].input_line).partition('=')[2]}")
     named = any(override.key_or_group == "hydra.sweep.subdir" for override in overrides)
     with TemporaryDirectory() as folder:
-        sweep = Sweep(name, run, run_directory, sweep_dir is not None, named, Path(folder))
+        sweep = Sweep(
+            name=name,
+            run=run,
+            run_directory=run_directory,
+            resumable=sweep_dir is not None,
+            named=named,
+            records=Path(folder),
+        )
 
         def run_job(composed: Any) -> None:
             _run_job(sweep)
 
-        sys.argv[1:] = ["--multirun", *given]
+        sys.argv[1:] = ["--multirun", *settings]
         os.environ["HYDRA_FULL_ERROR"] = "1"  # otherwise Hydra prints errors itself and exits
         try:
             run_hydra(name, run_job, overrides)
@@ -93,12 +100,14 @@ def job_name(overrides: Sequence[str]) -> str:
 
 def _run_job(sweep: Sweep) -> None:
     """Runs one job and records how it ended. Until then, the record says that the job is not finished."""
-    known: Any = HydraConfig.get()
-    overrides: Any = OmegaConf.to_container(known.overrides.task, resolve=False)
-    sweep_dir, folder = Path(known.sweep.dir).absolute(), Path(known.runtime.output_dir)
+    hydra_config: Any = HydraConfig.get()
+    overrides: Any = OmegaConf.to_container(hydra_config.overrides.task, resolve=False)
+    sweep_dir, folder = Path(hydra_config.sweep.dir).absolute(), Path(hydra_config.runtime.output_dir)
     if sweep.resumable and not sweep.named:
         folder = sweep_dir / job_name(overrides)
-    record = JobRecord(known.job.num, str(folder), overrides, 1, "not finished")
+    record = JobRecord(
+        number=hydra_config.job.num, folder=str(folder), overrides=overrides, exit_code=1, error="not finished"
+    )
     files, earlier = [sweep.records / f"{record.number}.json"], None
     with ExitStack() as stack:
         if sweep.resumable and _leads():
@@ -117,7 +126,7 @@ def _run_job(sweep: Sweep) -> None:
             if sweep.resumable:
                 _complete(sweep, record, earlier)
             else:
-                pkgutil.resolve_name(sweep.run)(job_of(sweep.name, overrides, overrides, folder))
+                pkgutil.resolve_name(sweep.run)(job_of(sweep.name, overrides, typed=overrides, sweep_dir=folder))
         except Exception as error:
             # Reported here, because an error that reaches Hydra ends the sweep.
             code, sentence = report(error, f"error in {' '.join(overrides)}"), str(error)
@@ -139,7 +148,7 @@ def _complete(sweep: Sweep, record: JobRecord, earlier: JobRecord | None) -> Non
     # Other overrides, in a folder that hydra.sweep.subdir names, are for the rules of resuming to refuse or accept.
     typed = [text for text in record.overrides if text.partition("=")[0] not in ("sweep_dir", "resume")]
     resume = f"resume={str(run.started and not replaced).lower()}"
-    pkgutil.resolve_name(sweep.run)(job_of(sweep.name, [*record.overrides, resume], typed, folder))
+    pkgutil.resolve_name(sweep.run)(job_of(sweep.name, [*record.overrides, resume], typed, sweep_dir=folder))
 
 
 def _same(one: JobRecord, other: JobRecord) -> bool:

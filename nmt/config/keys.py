@@ -26,8 +26,10 @@ def leaves(value: Any, key: str = "") -> Config:
     """The values inside `value` that are not mappings, by full dotted key; `key` is the key of `value` itself."""
     if not isinstance(value, dict):
         return {key: value}
-    names = {name: f"{key}.{name}" if key else str(name) for name in value}
-    return {leaf: of for name, part in value.items() for leaf, of in leaves(part, names[name]).items()}
+    inside: Config = {}
+    for name, part in value.items():
+        inside |= leaves(part, f"{key}.{name}" if key else str(name))
+    return inside
 
 
 def with_values(config: Config, values: Mapping[str, Any]) -> Config:

@@ -46,8 +46,9 @@ def missing(keys: Iterable[str]) -> str:
 def invalid(error: ValidationError, kind: type[BaseModel], group: str = "") -> str:
     """The message for the first value that pydantic rejected; `group` is the dotted key of the validated node."""
     first = error.errors()[0]
-    place = [part for part in first["loc"] if isinstance(part, str)]
-    key, value = ".".join([group] * bool(group) + place), first["input"]
+    # Without the positions in lists: the message names the key of the whole list.
+    path = [part for part in first["loc"] if isinstance(part, str)]
+    key, value = ".".join([group] * bool(group) + path), first["input"]
     match first["type"]:
         case "value_error":  # from one of our own checks, whose message names the keys
             if not isinstance(refusal := first["ctx"]["error"], Mistake):  # a bug in a check, which pydantic caught
@@ -56,12 +57,13 @@ def invalid(error: ValidationError, kind: type[BaseModel], group: str = "") -> s
         case "expectation":
             return f"{key} is {written(value)}; {first['msg']}."
         case "extra_forbidden":
-            parent = key.removesuffix(place[-1])
-            return unknown("key", key, [f"{parent}{name}" for name in _names(kind, place[:-1])])
+            parent = key.removesuffix(path[-1])
+            return unknown("key", key, [f"{parent}{name}" for name in _names(kind, path[:-1])])
         case "missing":
             return missing([key])
         case "literal_error":
-            return unknown(key, written(value), _choices(first["ctx"]["expected"]))
+            # pydantic gives the choices of a Literal only as text: 'a', 'b' or 'c'.
+            return unknown(key, written(value), re.findall(r"'([^']+)'", first["ctx"]["expected"]))
         case code:
             wanted = _KINDS.get(code.removesuffix("_type").removesuffix("_parsing"), first["msg"])
             example = f", as in '{key}=[A,B]'" if code == "list_type" else ""
@@ -81,8 +83,3 @@ def _names(kind: type[BaseModel], path: Iterable[str]) -> list[str]:
     for name in path:
         kind = next(field.annotation for key, field in kind.model_fields.items() if (field.alias or key) == name)  # type: ignore[assignment]
     return [field.alias or key for key, field in kind.model_fields.items()]
-
-
-def _choices(expected: str) -> list[str]:
-    """The choices of a Literal, which pydantic lists as 'a', 'b' or 'c'."""
-    return re.findall(r"'([^']+)'", expected)

@@ -42,8 +42,8 @@ def make(node: Config, **arguments: Any) -> Any:
         raise error.__cause__ from error.__cause__.__cause__
 
 
-def _check(node: Any, given: Collection[str] = ()) -> None:
-    """Checks the arguments of a node and of all nodes inside it; code passes those named `given` to the outer one."""
+def _check(node: Any, passed: Collection[str] = ()) -> None:
+    """Checks the arguments of a node and of all nodes inside it; code passes those named `passed` to the outer one."""
     if isinstance(node, list):
         for part in node:
             _check(part)
@@ -67,16 +67,16 @@ def _check(node: Any, given: Collection[str] = ()) -> None:
     # Code adds arguments to a partial node later, so nothing can be said yet about those that it lacks.
     if not node.get("_partial_") and "_args_" not in node:
         for name in names:
-            if parameters[name].default is inspect.Parameter.empty and name not in {*written, *given}:
+            if parameters[name].default is inspect.Parameter.empty and name not in {*written, *passed}:
                 raise Mistake(f"{target} needs the argument '{name}'; add it to the node with this _target_.")
 
 
 def _located(target: str) -> Any:
     """What a target names. An error from its module, which is a bug there, is raised unchanged."""
     try:
-        found = pydoc.locate(target) if "." in target else None
+        located = pydoc.locate(target) if "." in target else None
     except pydoc.ErrorDuringImport as error:
         raise cast(Exception, error.value) from None
-    if not callable(found):
+    if not callable(located):
         raise Mistake(f"Error loading '{target}'. Check the value of _target_.")
-    return found
+    return located

@@ -375,13 +375,14 @@ def check_node(key: str, node: Node, default: Node) -> None:
 
     An argument whose default is null takes any value, because only the constructor knows its type.
     """
+    kind = _settings_like(default)
     try:
-        _like(default).model_validate(node)
+        kind.model_validate(node)
     except ValidationError as error:
-        raise Mistake(invalid(error, _like(default), key)) from error
+        raise Mistake(invalid(error, kind, key)) from error
 
 
-def _like(node: Node) -> type[Keys]:
+def _settings_like(node: Node) -> type[Keys]:
     """A settings class whose keys have the names and types of a node's values."""
     fields: dict[str, Any] = {}
     for number, (name, value) in enumerate(node.items()):
@@ -389,7 +390,7 @@ def _like(node: Node) -> type[Keys]:
         if value is None or value == "???":
             kind = Any
         elif isinstance(value, dict) and value:
-            kind = _like(value)
+            kind = _settings_like(value)
         elif isinstance(value, str):
             kind = Text
         # By alias, because pydantic does not allow field names such as _target_.

@@ -31,8 +31,8 @@ class OwnFiles(Keys):
     @check(mode="after")
     def check_files(self) -> "OwnFiles":
         if (self.source is None) != (self.reference is None):
-            given, missing = ("source", "reference") if self.source else ("reference", "source")
-            raise Mistake(f"{given} is given without {missing}; set both to use your own files.")
+            present, missing = ("source", "reference") if self.source else ("reference", "source")
+            raise Mistake(f"{present} is given without {missing}; set both to use your own files.")
         if self.reference == []:
             raise Mistake("reference is an empty list; name at least one file.")
         for key in ("alignment", "documents"):

@@ -25,9 +25,9 @@ def check_targets(node: Any, file: Path, allowed: Collection[str], given: Any = 
     user's own configuration `given` contains it too. Also raises Mistake for values of types that no configuration
     has, and for unresolved interpolations, which could resolve to a `_target_`.
     """
-    own = {target for name, target in _values(given, file) if name == "_target_"}
+    given_targets = {target for name, target in _values(given, file) if name == "_target_"}
     for name, value in _values(node, file):
-        if name == "_target_" and value not in own and not _is_of(str(value), allowed):
+        if name == "_target_" and value not in given_targets and not _is_of(str(value), allowed):
             raise Mistake(f"{file} names '{value}', which does not belong to {', '.join(allowed)}; {_REMEDY}")
         if "${" in str(value):
             raise Mistake(f"{file} holds '{value}', which is an unresolved interpolation; {_REMEDY}")
@@ -55,13 +55,14 @@ def _values(node: Any, file: Path) -> Iterator[tuple[str, Any]]:
 def _is_of(target: str, packages: Collection[str]) -> bool:
     if target in packages and target in _LOGGERS:
         return True
+    # Checked first, because locating a target imports its module.
     if not target.startswith(tuple(f"{package}." for package in packages)):
         return False
     try:
-        found = pydoc.locate(target)
+        located = pydoc.locate(target)
     except pydoc.ErrorDuringImport:
         return False
     # A module also exposes what it imports, so what counts is where the object was defined.
-    defined = f"{getattr(found, '__module__', None)}."
-    makes = isinstance(found, type) or (callable(found) and defined.startswith("nmt."))
-    return makes and defined.startswith(tuple(f"{package}." for package in packages))
+    defined_in = f"{getattr(located, '__module__', None)}."
+    makes_objects = isinstance(located, type) or (callable(located) and defined_in.startswith("nmt."))
+    return makes_objects and defined_in.startswith(tuple(f"{package}." for package in packages))
