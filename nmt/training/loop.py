@@ -14,8 +14,10 @@ from lightning.pytorch.callbacks import Callback, LearningRateMonitor, RichProgr
 
 from nmt.errors import FULL_DISK, INTERRUPTED, CheckFailed, Mistake
 from nmt.files import locked, write_json
+from nmt.models.embeddings import with_plain_weights
 from nmt.runs.directory import RunDirectory
-from nmt.runs.load import save_weights
+from nmt.runs.load import choose_device, save_weights
+from nmt.runs.record import peak_memory_mib
 from nmt.training.averaging import EMAWeightAveraging
 from nmt.training.checkpoints import (
     LAST,
@@ -133,7 +135,7 @@ def fit(prepared: Prepared) -> dict[str, Any]:
     last = prepared.checkpoint
     logger.info("Run directory: %s%s", run.path, f", resumed from {last.name}" if last else "")
     try:
-        with batch_too_large(settings, int(prepared.data.training.lengths.max())):
+        with batch_too_large(prepared):
             trainer.fit(task, prepared.data, ckpt_path=last, weights_only=True)
     except NotFinite as error:
         if trainer.is_global_zero:
@@ -178,7 +180,15 @@ def fit(prepared: Prepared) -> dict[str, Any]:
         },
         "target_tokens": task.target_tokens,
         "target_tokens_per_second": round(task.target_tokens / speed) if speed else None,
+        # The jobs of a sweep may share a process, whose peak memory then belongs to no single job.
+        "peak_memory_mib": None if prepared.in_sweep else peak_memory_mib(),
     }
+
+
+def ready_to_score(prepared: Prepared) -> torch.device:
+    """Prepares a trained model for inference; returns the device to score it on."""
+    with_plain_weights(prepared.model.eval())
+    return choose_device("cpu" if prepared.settings.trainer.accelerator == "cpu" else "auto")
 
 
 def step_as_text(error: NotFinite, prepared: Prepared) -> dict[str, Any]:

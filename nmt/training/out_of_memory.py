@@ -1,12 +1,11 @@
 """On out-of-memory: halve the batch and double the accumulation, once."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 import torch
 
-from nmt.config.schema import LoopSettings
 from nmt.errors import CheckFailed
 from nmt.training.preparation import Prepared
 
@@ -14,42 +13,51 @@ logger = logging.getLogger(__name__)
 
 
 class BatchTooLarge(Exception):  # noqa: N818
-    """Training ran out of device memory; `longest` is the length of the longest sentence in tokens."""
+    """Training ran out of device memory; `changes` are the settings, by key, to start over with."""
 
-    def __init__(self, settings: LoopSettings, longest: int) -> None:
+    def __init__(self, changes: Mapping[str, int]) -> None:
         super().__init__("out of memory")
-        self.batch_tokens, self.accumulate = settings.batching.batch_tokens, settings.trainer.accumulate_grad_batches
-        self.longest = longest
+        self.changes = changes
 
-    def halved(self, prepared: Prepared) -> dict[str, int]:
-        """The settings, by key, that give steps of about the same size with less memory.
 
-        Logs them, because training starts over with them. Raises CheckFailed, which names a remedy, if it cannot: half
-        a batch has been tried or is shorter than a sentence, steps would be lost, or other processes are training too.
-        """
-        changes = {
-            "batching.batch_tokens": self.batch_tokens // 2,
-            "trainer.accumulate_grad_batches": self.accumulate * 2,
-        }
-        settings = " ".join(f"{key}={value}" for key, value in changes.items())
-        message = f"Out of memory with batching.batch_tokens={self.batch_tokens}"
-        if prepared.changes or self.batch_tokens // 2 < self.longest:
-            raise CheckFailed(
-                f"{message}, and the longest sentence has {self.longest} tokens: start over with overwrite=true and a "
-                "smaller model, or with a lower filters.max_tokens to leave out long sentences."
-            ) from self
-        if prepared.processes > 1 or list(prepared.run.checkpoints.glob("*.ckpt")):
-            raise CheckFailed(
-                f"{message}. Start over with {settings} overwrite=true, or resume=true on a larger device."
-            ) from self
-        logger.warning("Out of memory: starting over with %s.", settings)
-        return changes
+def halving_batches(attempt: Callable[[Mapping[str, int]], None]) -> None:
+    """Calls `attempt` without changes of the settings and, if it raises BatchTooLarge, once more with its changes."""
+    try:
+        attempt({})
+        return
+    except BatchTooLarge as error:
+        changes = error.changes
+    # Outside the except block: until it ends, the frames of the error hold the device's memory.
+    attempt(changes)
 
 
 @contextmanager
-def batch_too_large(settings: LoopSettings, longest: int) -> Iterator[None]:
-    """Turns torch's out-of-memory error, in any training process, into BatchTooLarge."""
+def batch_too_large(prepared: Prepared) -> Iterator[None]:
+    """Turns torch's out-of-memory error, in any training process, into BatchTooLarge.
+
+    Its changes give steps of about the same size with less memory. Raises CheckFailed, which names a remedy, if there
+    are none: half a batch has been tried or is shorter than a sentence, steps would be lost, or other processes are
+    training too.
+    """
     try:
         yield
     except torch.OutOfMemoryError as error:
-        raise BatchTooLarge(settings, longest) from error
+        batch_tokens = prepared.settings.batching.batch_tokens
+        changes = {
+            "batching.batch_tokens": batch_tokens // 2,
+            "trainer.accumulate_grad_batches": prepared.settings.trainer.accumulate_grad_batches * 2,
+        }
+        settings = " ".join(f"{key}={value}" for key, value in changes.items())
+        message = f"Out of memory with batching.batch_tokens={batch_tokens}"
+        longest = int(prepared.data.training.lengths.max())
+        if prepared.changes or batch_tokens // 2 < longest:
+            raise CheckFailed(
+                f"{message}, and the longest sentence has {longest} tokens: start over with overwrite=true and a "
+                "smaller model, or with a lower filters.max_tokens to leave out long sentences."
+            ) from error
+        if prepared.processes > 1 or list(prepared.run.checkpoints.glob("*.ckpt")):
+            raise CheckFailed(
+                f"{message}. Start over with {settings} overwrite=true, or resume=true on a larger device."
+            ) from error
+        logger.warning("Out of memory: starting over with %s.", settings)
+        raise BatchTooLarge(changes) from error

@@ -5,6 +5,7 @@ or pretrains an encoder; a `Kind` holds what differs between these two.
 """
 
 import logging
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,6 +67,7 @@ class Prepared(Generic[SettingsT, ModelT]):
     """Whether the run directory is cleared first."""
     changes: Mapping[str, Any]
     """The settings, by key, that replaced others to save memory; empty unless a first attempt ran out of it."""
+    in_sweep: bool
 
     def store(self) -> None:
         """Before the first step, writes the files that are needed for resuming and by other commands."""
@@ -80,6 +82,15 @@ class Prepared(Generic[SettingsT, ModelT]):
             if self.is_new:
                 self.run.clear()
             raise
+
+    def complete(self, result: Config, scores: Config) -> None:
+        """Writes the final metrics.json: `result` is what training adds to it, and `scores` are those of the model."""
+        self.run.write_metrics({**self.record, **result, "finished": True, "scores": scores})
+
+
+def run_folder(job: Job[Any]) -> Path:
+    """The folder of a job's run: run_dir, or its folder in the sweep."""
+    return Path(job.settings.run_dir if job.sweep_dir is None else os.path.relpath(job.sweep_dir))
 
 
 def prepare(
@@ -184,4 +195,5 @@ def prepare(
         },
         is_new=not resumes,
         changes=changes,
+        in_sweep=job.sweep_dir is not None,
     )
