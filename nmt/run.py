@@ -155,22 +155,22 @@ class Run:
         """How well the run does on pairs of lines without each attention head, in log-probability and, if asked, BLEU.
 
         `ways` are among off, uniform, shuffled and frozen (see nmt.insight.ablation.ABLATIONS). Pairs with an empty
-        side or too long for the model are left out. Raises Mistake for an argument that cannot be used, if no pair is
-        left, and for an ensemble.
+        side or too long for the model are only read as context. Raises Mistake for an argument that cannot be used, if
+        no pair is left, and for an ensemble.
         """
         run = self._single()
         sources, targets = _pairs(sources, targets)
         if documents is not None:
             run.require_context("documents")
-        kept = readable_pairs(run, sources, targets)
         return ablate(
             run,
-            [normalize(sources[index]) for index in kept],
-            [[targets[index] for index in kept]],
+            [normalize(line) for line in sources],
+            [targets],
             site=site,
             ways=ways,
             bleu=bleu,
-            documents=None if documents is None else [documents[index] for index in kept],
+            documents=documents,
+            lines=readable_pairs(run, sources, targets),
         )
 
     def _id_pairs(self, run: LoadedRun, sources: Sequence[str], targets: Sequence[str] | None) -> list[IdPair]:

@@ -6,13 +6,17 @@ own lines. tests/serving/test_defects.py does the same in the server.
 
 import importlib
 import io
+import math
 import runpy
 import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from nmt.models.base import Seq2Seq
 
 SCORER = """
 import torch
@@ -151,6 +155,21 @@ def test_a_bug_in_a_command_is_shown(
     monkeypatch.setattr(f"{place}.{function}", planted(place, bug))
     result = ended("translate", f"run_dir={trained}", "device=cpu")
     check_shown(result, kind, "nmt/commands/translate.py", record_property)
+
+
+def test_a_model_that_computes_nan_fails_and_its_user_made_no_mistake(
+    ended: Callable[..., tuple[int, str]], trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = Seq2Seq.step
+
+    def nan(*arguments: Any, **settings: Any) -> object:
+        log_probs, state = whole(*arguments, **settings)
+        return log_probs.fill_(math.nan), state
+
+    monkeypatch.setattr(Seq2Seq, "step", nan)
+    code, errors = ended("translate", f"run_dir={trained}", "device=cpu")
+    assert code == 1, errors
+    assert errors.splitlines()[-1].startswith("error: Sentence 0 of the batch has no translation, because the model's")
 
 
 def test_a_module_that_fails_when_it_is_imported_is_shown_and_not_called_missing(

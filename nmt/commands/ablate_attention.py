@@ -25,19 +25,21 @@ def ablate_attention(job: Job[AblateAttentionSettings]) -> None:
     selected_sites(settings.site, run.model.sites)  # refuses an unknown site before the files are read
     chosen = chosen_test_set(run, settings.split, settings.source, settings.reference, None, settings.out)
     out = folder_to_write("out", chosen.out)
-    test_set = chosen.subset(readable_pairs(run, chosen.sources, chosen.references[0], settings.sentences))
+    lines = readable_pairs(run, chosen.sources, chosen.references[0], settings.sentences)
     intact, heads = ablate(
         run,
-        test_set.sources,
-        test_set.references,
+        chosen.sources,
+        chosen.references,
         site=settings.site,
         ways=settings.ways,
         bleu=settings.bleu,
-        tokenized=test_set.tokenized,
-        documents=test_set.documents,
+        tokenized=chosen.tokenized,
+        documents=chosen.documents,
+        lines=lines,
         batch_tokens=settings.batch_tokens,
     )
 
+    test_set = chosen.subset(lines)
     rows = []
     for site, layer, head, way, quality in heads:
         bleu = "" if quality.bleu is None or intact.bleu is None else f"{quality.bleu - intact.bleu:+.2f}"

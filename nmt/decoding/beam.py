@@ -10,7 +10,7 @@ from torch import Tensor
 from nmt.decoding.constraints import Constraints
 from nmt.decoding.state import Hypothesis
 from nmt.decoding.stepwise import NO_PROBABILITIES, Live, Stepwise
-from nmt.errors import Mistake
+from nmt.errors import CheckFailed, Mistake
 from nmt.kernels.wide_top_k import wide_top_k
 from nmt.text.tokenizer import EOS
 
@@ -133,7 +133,7 @@ class BeamSearch(Stepwise):
         totals = self.constraints.apply(totals, live.ids[:, :, 1:].flatten(0, 1), live.longest, live.prefix)
         best, index = wide_top_k(totals.flatten(1), 2 * self.beam_size)
         if best[:, 0].isnan().any():  # NaN comes first
-            raise Mistake(NO_PROBABILITIES.format(sentence=int(live.sentence[best[:, 0].isnan()][0])))
+            raise CheckFailed(NO_PROBABILITIES.format(sentence=int(live.sentence[best[:, 0].isnan()][0])))
         vocab = totals.shape[2]
         return Candidates(best, index // vocab, index % vocab)
 

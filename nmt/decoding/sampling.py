@@ -10,7 +10,7 @@ from torch import Tensor
 from nmt.decoding.constraints import Constraints
 from nmt.decoding.state import Hypothesis
 from nmt.decoding.stepwise import Live, Stepwise
-from nmt.errors import Mistake
+from nmt.errors import CheckFailed, Mistake
 from nmt.text.tokenizer import EOS, PAD
 
 _DRAWN_AT_ONCE = 2**22
@@ -104,7 +104,7 @@ class Sampling(Stepwise):
     ) -> Int[Tensor, "sentences samples"]:
         probabilities, pieces = scores.softmax(dim=-1).sort(dim=-1, descending=True, stable=True)
         if not probabilities.isfinite().all():
-            raise Mistake(
+            raise CheckFailed(
                 "There is no next piece to sample, because the model's log-probabilities are NaN or search.constraints "
                 "block all pieces; check the model's weights, or relax the constraints."
             )

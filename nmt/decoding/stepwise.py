@@ -11,7 +11,7 @@ from torch import Tensor
 from nmt.data.batch import ContextSentences
 from nmt.decoding.constraints import Constraints
 from nmt.decoding.state import Decodable, Hypothesis, move_rows, select_rows
-from nmt.errors import Mistake
+from nmt.errors import CheckFailed
 from nmt.text.tokenizer import BOS
 
 NO_PROBABILITIES = (
@@ -78,8 +78,8 @@ class Stepwise(ABC):
         """Between 1 and `n_best` hypotheses per sentence, best first.
 
         Each begins with the sentence's row of `prefix` (padded with PAD), cut to the model's maximum output length.
-        `context` holds the sentences before each source in its document. `observe` receives every step. Raises Mistake
-        if the model's log-probabilities are NaN, or if they are -inf for every possible translation.
+        `context` holds the sentences before each source in its document. `observe` receives every step. Raises
+        CheckFailed if the model's log-probabilities are NaN, or if they are -inf for every possible translation.
         """
         beams = self.rows_per_sentence
         memory, owns_memory = model.encode(source, source_mask, context=context), False
@@ -113,7 +113,7 @@ class Stepwise(ABC):
             state = move_rows(state, rows.flatten())
         for sentence, hypotheses in enumerate(finished):
             if not hypotheses:
-                raise Mistake(NO_PROBABILITIES.format(sentence=sentence))
+                raise CheckFailed(NO_PROBABILITIES.format(sentence=sentence))
         return [sorted(hypotheses, key=lambda one: one.score, reverse=True)[: self.n_best] for hypotheses in finished]
 
     @abstractmethod

@@ -62,8 +62,10 @@ def load_with_engine(
         logger.info("Exporting %s to %s: %s", run.directory.path, folder, reason)
         try:
             logger.info("%s", export_run(on_cpu, engine, folder, precision, pairs))
-        except (Mistake, CheckFailed) as error:
-            raise type(error)(f"{error} Or use engine=torch.") from error
+        except Mistake as error:
+            raise Mistake(f"{error} Or use engine=torch.") from error
+        except CheckFailed as error:
+            raise CheckFailed(f"{error} Or use engine=torch.") from error
         return [run], open_engine(run, engine, folder, precision)
 
 

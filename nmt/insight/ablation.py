@@ -1,22 +1,26 @@
 """Ablation of attention heads: how much log-probability and BLEU a run loses without what one head computes."""
 
+import inspect
 import itertools
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import Any, NamedTuple
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from nmt.attention import Attention
 from nmt.attention.edits import Change, Edit, FrozenQuery, Off, Shuffled, Uniform, with_parts
 from nmt.config.messages import unknown
+from nmt.data.batch import TokenizedPair
+from nmt.data.documents import check_named, earlier_pairs
 from nmt.errors import Mistake
 from nmt.evaluation.scores import headline_metrics
 from nmt.maps.attention_map import selected_sites
 from nmt.pace import Pace
-from nmt.runs.forced_batches import log_probs_of_ids
+from nmt.runs.forced_batches import log_probs_of_ids, readable_batches
 from nmt.runs.load import LoadedRun
 from nmt.runs.search import build_translator
 from nmt.text import normalize
@@ -61,6 +65,8 @@ def _edited(change: Change) -> Ablation:
 
 
 def _frozen(attention: Attention, head: int, queries: MeanQueries) -> AbstractContextManager[None]:
+    if attention not in queries:  # it was never asked, such as that to earlier sentences where there are none
+        return nullcontext()
     return with_parts(attention, scorer=FrozenQuery(attention.scorer, head, queries[attention][head]))
 
 
@@ -85,9 +91,13 @@ def ablate(
     bleu: bool = True,
     tokenized: bool = False,
     documents: Sequence[Hashable] | None = None,
+    lines: Sequence[int] | None = None,
     batch_tokens: int = 4096,
 ) -> Ablations:
     """The quality of a run with each head of a site (or of all sites) ablated in each way, one head at a time.
+
+    `lines` are the indices of the pairs that are measured, in ascending order; None for all. The others are only read
+    as context, if `documents` says which document each line belongs to.
 
     Log-probabilities are those of the first references; BLEU is computed against all references, which are `tokenized`
     or plain text. Raises Mistake for a site that the model lacks and for an unknown way.
@@ -96,25 +106,41 @@ def ablate(
     for way in ways:
         if way not in ABLATIONS:
             raise Mistake(unknown("way", way, ABLATIONS))
-    source_ids, target_ids = (
-        tokenizer.encode_all([normalize(line) for line in lines])
-        for tokenizer, lines in zip(run.tokenizers, (sources, references[0]), strict=True)
+    measured: Sequence[int] = range(len(sources)) if lines is None else lines
+    if documents is None:
+        sources = [sources[line] for line in measured]
+        references = [[texts[line] for line in measured] for texts in references]
+        measured = range(len(sources))
+    else:
+        check_named(documents, len(sources))
+        # A document is read up to the last measured pair, whose context may contain pairs that are not measured.
+        end = max(measured) + 1
+        sources, documents = sources[:end], documents[:end]
+        references = [texts[:end] for texts in references]
+    encoded = (
+        tokenizer.encode_all([normalize(text) for text in texts])
+        for tokenizer, texts in zip(run.tokenizers, (sources, references[0]), strict=True)
     )
+    pairs = list(zip(*encoded, strict=True))
+    earlier = None if documents is None else earlier_pairs(documents, pairs, run.window, measured)
+    source_ids, target_ids = ([pairs[line][side] for line in measured] for side in (0, 1))
+    measured_references = [[texts[line] for line in measured] for texts in references]
 
     def quality() -> Quality:
-        log_probs = log_probs_of_ids([run], source_ids, target_ids, batch_tokens, documents)
+        log_probs = log_probs_of_ids([run], source_ids, target_ids, batch_tokens, earlier)
         # With its context, a pair may be too long for the model; its value is NaN.
         read = [index for index, value in enumerate(log_probs) if not math.isnan(value)]
         pieces = sum(len(target_ids[index]) + 1 for index in read)
         log_prob = sum(log_probs[index] for index in read) / pieces if read else math.nan
         if not bleu:
             return Quality(log_prob, None, None)
-        hypotheses = build_translator([run], batch_tokens=batch_tokens).translate(sources, documents=documents)
+        translations = build_translator([run], batch_tokens=batch_tokens).translate(sources, documents=documents)
         metric = headline_metrics(tokenized)["BLEU"]
-        return Quality(log_prob, metric.corpus_score(hypotheses, references).score, str(metric.get_signature()))
+        score = metric.corpus_score([translations[line] for line in measured], measured_references).score
+        return Quality(log_prob, score, str(metric.get_signature()))
 
     intact = quality()
-    queries = mean_queries(run, source_ids, target_ids, documents) if "frozen" in ways else {}
+    queries = mean_queries(run, source_ids, target_ids, earlier) if "frozen" in ways else {}
     heads = [
         (attention, name, layer, head)
         for name in sites
@@ -159,21 +185,35 @@ def mean_queries(
     run: LoadedRun,
     sources: Sequence[Sequence[int]],
     targets: Sequence[Sequence[int]],
-    documents: Sequence[Hashable] | None = None,
+    earlier: Sequence[Sequence[TokenizedPair]] | None = None,
 ) -> MeanQueries:
-    """The mean query of each head over all query positions of these pairs of ids."""
+    """The mean query of each head over all query positions of these pairs of ids, read after their `earlier` pairs.
+
+    The earlier pairs themselves do not count. An attention without any query, such as that to earlier sentences where
+    there are none, has no mean.
+    """
     sums: dict[Attention, Any] = {}
     counts: dict[Attention, int] = {}
 
-    def add(attention: Any, arguments: tuple[Any, ...]) -> None:
-        queries = arguments[0]
+    forward = inspect.signature(Attention.forward)
+
+    def add(attention: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+        given = forward.bind(attention, *arguments, **keywords).arguments
+        # A DocumentModel also passes the earlier sentences through the same attentions, padded to equal lengths and
+        # unwatched: these queries would count padding, and each sentence once for every sentence that follows it.
+        if given.get("watch") is None:
+            return
+        queries = given["queries"]
         sums[attention] = sums.get(attention, 0) + queries.double().sum(dim=(0, 2))
         counts[attention] = counts.get(attention, 0) + queries.shape[0] * queries.shape[2]
 
     attentions = [attention for layers in run.model.sites.values() for attention in layers]
-    hooks = [attention.register_forward_pre_hook(add) for attention in attentions]
-    # One sentence at a time, so that the mean does not include padding.
-    log_probs_of_ids([run], sources, targets, 1, documents)
-    for hook in hooks:
-        hook.remove()
-    return {attention: (sums[attention] / counts[attention]).float() for attention in attentions}
+    with ExitStack() as hooks, torch.inference_mode():
+        for attention in attentions:
+            hooks.callback(attention.register_forward_pre_hook(add, with_kwargs=True).remove)
+        # One sentence at a time, so that the mean does not include padding.
+        for _, batch in readable_batches([run], sources, targets, 1, earlier):
+            on_device = batch.to(run.device)
+            inputs = on_device.source, on_device.source_mask, on_device.target_input
+            run.model(*inputs, watch=lambda *_: None, context=on_device.context)
+    return {attention: (total / counts[attention]).float() for attention, total in sums.items()}

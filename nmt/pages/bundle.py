@@ -22,8 +22,12 @@ def bundle(entry: Path) -> str:
     parts: list[str] = []
     exports: dict[Path, list[str]] = {}
 
+    numbers: dict[Path, int] = {}
+
     def variable(path: Path) -> str:
-        return "$" + re.sub(r"\W", "_", path.relative_to(entry.parent).with_suffix("").as_posix())
+        # The number tells a/b.js from a_b.js; the name is for who reads the page's source.
+        number = numbers.setdefault(path, len(numbers))
+        return f"${number}_" + re.sub(r"\W", "_", path.relative_to(entry.parent).with_suffix("").as_posix())
 
     def add(path: Path, importers: tuple[Path, ...]) -> None:
         if path in importers:

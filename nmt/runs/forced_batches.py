@@ -2,16 +2,15 @@
 
 import logging
 import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from nmt.data.batch import Batch, Example, TokenizedPair, collate
-from nmt.data.documents import earlier_pairs
 from nmt.decoding.translator import batches_by_length
-from nmt.errors import Mistake
+from nmt.errors import CheckFailed
 from nmt.runs.load import LoadedRun
 from nmt.text import PAD
 
@@ -52,20 +51,18 @@ def log_probs_of_ids(
     sources: Sequence[Sequence[int]],
     targets: Sequence[Sequence[int]],
     batch_tokens: int,
-    documents: Sequence[Hashable] | None = None,
+    earlier: Sequence[Sequence[TokenizedPair]] | None = None,
 ) -> list[float]:
     """log P(target | source) of each pair of ids, without BOS and EOS, in nats; several runs form an ensemble.
 
-    If `documents` says which document each pair belongs to, the runs also read the earlier pairs of the same document.
-    A pair that is too long for the model gets NaN, with a warning. Raises Mistake if the model computes NaN.
+    `earlier` lists, for each pair, the pairs before it that the runs read; without it, each pair is read by itself.
+    A pair that is too long for the model gets NaN, with a warning. Raises CheckFailed if the model computes NaN.
     """
-    log_probs, earlier = [math.nan] * len(sources), None
-    if documents is not None:
-        earlier = earlier_pairs(documents, list(zip(sources, targets, strict=True)), runs[0].window)
+    log_probs = [math.nan] * len(sources)
     for indices, batch in readable_batches(runs, sources, targets, batch_tokens, earlier):
         for index, value in zip(indices, piece_log_probs(runs, batch).sum(dim=1).tolist(), strict=True):
             if math.isnan(value):
-                raise Mistake(f"The model's log-probability of line {index + 1} is NaN: check the model's weights.")
+                raise CheckFailed(f"The model's log-probability of line {index + 1} is NaN: check the model's weights.")
             log_probs[index] = value
     unread = [number for number, value in enumerate(log_probs, start=1) if math.isnan(value)]
     if unread:

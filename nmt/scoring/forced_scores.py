@@ -4,7 +4,7 @@ import math
 from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
-from nmt.data.documents import check_named
+from nmt.data.documents import check_named, earlier_pairs
 from nmt.errors import Mistake
 from nmt.runs.forced_batches import log_probs_of_ids
 from nmt.runs.load import LoadedRun
@@ -39,8 +39,8 @@ def log_probs(
     """log P(target | source) of each pair of lines, in nats, EOS included; several runs form an ensemble.
 
     If `documents` says which document each line belongs to, the runs also read the earlier pairs of the same document.
-    A pair that is too long for the model gets NaN, with a warning. Raises Mistake if the numbers of lines differ, or
-    if the model computes NaN.
+    A pair that is too long for the model gets NaN, with a warning. Raises Mistake if the numbers of lines differ, and
+    CheckFailed if the model computes NaN.
     """
     if len(sources) != len(targets):
         raise Mistake(f"{len(sources)} sources but {len(targets)} targets: each source needs one target.")
@@ -50,7 +50,10 @@ def log_probs(
         tokenizer.encode_all([normalize(line) for line in lines])
         for tokenizer, lines in zip(runs[0].tokenizers, (sources, targets), strict=True)
     )
-    return log_probs_of_ids(runs, source_ids, target_ids, batch_tokens, documents)
+    earlier = None
+    if documents is not None:
+        earlier = earlier_pairs(documents, list(zip(source_ids, target_ids, strict=True)), runs[0].window)
+    return log_probs_of_ids(runs, source_ids, target_ids, batch_tokens, earlier)
 
 
 def perplexity(log_probs: Sequence[float], run: LoadedRun, targets: Sequence[str]) -> Perplexity:

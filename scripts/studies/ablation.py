@@ -69,7 +69,7 @@ def refused(names: Sequence[str], overrides: Sequence[str]) -> dict[str, str]:
         try:
             if _composed([*overrides, *PARTS[name]]) == base:
                 reasons[name] = "already in the base"
-        except ValueError as error:
+        except Mistake as error:
             reasons[name] = str(error)
     return reasons
 

@@ -9,7 +9,7 @@ import torch
 from nmt.decoding.beam import BeamSearch, Candidates, _keep_rows
 from nmt.decoding.constraints import Constraints
 from nmt.decoding.state import Hypothesis
-from nmt.errors import Mistake
+from nmt.errors import CheckFailed, Mistake
 from nmt.kernels import wide_top_k
 from nmt.text.tokenizer import BOS, EOS, PAD, UNK
 
@@ -283,7 +283,7 @@ def test_finished_sentences_leave_the_batch(markov: Callable[..., Any]) -> None:
 def test_a_model_without_valid_probabilities_is_refused(markov: Callable[..., Any], value: float) -> None:
     model = markov(vocab=7, seed=12)
     model.table[:] = value
-    with pytest.raises(Mistake, match="Sentence 0 of the batch has no translation"):
+    with pytest.raises(CheckFailed, match="Sentence 0 of the batch has no translation"):
         search(model, [[4, EOS]])
 
 
@@ -303,7 +303,7 @@ def test_probabilities_that_become_invalid_later_are_refused_too(markov: Callabl
         each.ids for each in search(model, [[4, EOS]], constraints={"max_length": 2}, n_best=4, **settings)[0]
     ]
     model.calls.clear()
-    with pytest.raises(Mistake, match="log-probabilities are NaN"):
+    with pytest.raises(CheckFailed, match="log-probabilities are NaN"):
         search(model, [[4, EOS]], **settings)
 
 

@@ -12,7 +12,7 @@ from nmt.decoding.constraints import Constraints
 from nmt.decoding.sampling import Sampling
 from nmt.decoding.state import Hypothesis
 from nmt.decoding.stepwise import Step
-from nmt.errors import Mistake
+from nmt.errors import CheckFailed, Mistake
 from nmt.text.tokenizer import BOS, EOS, PAD
 
 SOURCES = [[4, 6, EOS], [5, EOS], [4, 4, 7, 5, EOS], [5, EOS]]
@@ -114,7 +114,7 @@ def test_samples_keep_to_their_prefix_and_maximum_length(markov: Callable[..., A
 def test_a_model_without_valid_probabilities_is_refused(markov: Callable[..., Any]) -> None:
     model = markov(vocab=7, seed=12)
     model.table[:] = math.nan
-    with pytest.raises(Mistake, match="log-probabilities are NaN"):
+    with pytest.raises(CheckFailed, match="log-probabilities are NaN"):
         sample(model, [[4, EOS]])
 
 

@@ -15,7 +15,7 @@ from nmt.decoding.sampling import Sampling
 from nmt.decoding.segments import split_line
 from nmt.decoding.state import Hypothesis
 from nmt.decoding.translator import Translation, Translator, batches_by_length
-from nmt.errors import Mistake
+from nmt.errors import CheckFailed, Mistake
 from nmt.models.embeddings import with_rows_of_length
 from nmt.text.tokenizer import EOS, Tokenizer, TokenizerPair, train_tokenizer
 
@@ -178,7 +178,7 @@ def test_search_runs_in_evaluation_mode_without_gradients_and_restores_the_mode(
 def test_the_mode_is_restored_after_an_error(tokenizers: TokenizerPair, markov: Callable[..., Any]) -> None:
     model = markov(vocab=tokenizers.target.size, seed=3)
     model.table[:] = torch.nan
-    with pytest.raises(Mistake, match="no translation"):
+    with pytest.raises(CheckFailed, match="no translation"):
         Translator(bind(BeamSearch(), model), tokenizers).translate(["red"])
     assert model.training
 

@@ -15,7 +15,7 @@ from nmt.decoding.beam import BeamSearch
 from nmt.decoding.binding import Algorithm, bind
 from nmt.decoding.sampling import Sampling
 from nmt.decoding.translator import Translator
-from nmt.errors import Mistake
+from nmt.errors import CheckFailed, Mistake
 from nmt.models import VocabularySizes
 from nmt.runs.directory import RunDirectory
 from nmt.runs.forced_batches import log_probs_of_ids
@@ -117,7 +117,7 @@ def test_infinite_perplexities_and_nan_weights(untrained: Callable[..., LoadedRu
     assert found.record() == {"piece": None, "word": None, "character": None, "lines": 1}
     assert perplexity([], run, []).record() == {"piece": None, "word": None, "character": None, "lines": 0}
     next(run.model.parameters()).data.fill_(math.nan)
-    with pytest.raises(Mistake, match="log-probability of line 1 is NaN: check the model's weights"):
+    with pytest.raises(CheckFailed, match="log-probability of line 1 is NaN: check the model's weights"):
         log_probs([run], ["a"], ["a"])
 
 

@@ -2,14 +2,17 @@
 
 import json
 import logging
+import math
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 
+from nmt.models.base import Seq2Seq
 from nmt.serving import batcher, lab
 
 ASKED = {"q": "one two.", "source": "en", "target": "vi"}
@@ -41,16 +44,25 @@ def unpacked(*_: object, **__: object) -> object:
     return hidden, cell
 
 
+STEP = Seq2Seq.step
+
+
+def nan(*arguments: Any, **settings: Any) -> object:
+    log_probs, state = STEP(*arguments, **settings)
+    return log_probs.fill_(math.nan), state
+
+
 @pytest.mark.parametrize(
     ("place", "name", "bug", "path", "kind"),
     [
         (batcher.Batcher, "_translated", zipped, "/translate", "ValueError"),
         (batcher.Batcher, "_translated", lambda *_: [], "/translate", "ValueError"),
+        (Seq2Seq, "step", nan, "/translate", "CheckFailed"),
         (lab, "forced", shapes, "/v1/attend", "ValueError"),
         (lab, "forced", unpacked, "/v1/attend", "ValueError"),
         (lab, "forced", lambda *_, **__: {}["maps"], "/v1/attend", "KeyError"),
     ],
-    ids=["zip(strict=True)", "a missing answer", "tensor shapes", "wrong unpacking", "KeyError"],
+    ids=["zip(strict=True)", "a missing answer", "NaN", "tensor shapes", "wrong unpacking", "KeyError"],
 )
 def test_a_bug_is_500_with_a_traceback_in_the_log(
     address: str,
