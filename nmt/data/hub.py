@@ -66,12 +66,15 @@ def write_splits(name: str, config: str | None, languages: Direction, folder: Pa
 def _loaded(name: str, config: str | None) -> Any:
     try:
         return datasets.load_dataset(name, config)
-    except ValueError as error:
-        raise Mistake(f"Dataset '{name}' needs another hub_config: {_shortened(error)}") from error
     # The network and the underlying libraries can raise any exception.
     except Exception as error:
         if isinstance(error, OSError) and error.errno:
             raise
+        # A missing and an unknown configuration are a ValueError, like much else: the list of them decides.
+        if isinstance(error, ValueError):
+            known = datasets.get_dataset_config_names(name)
+            if (config or datasets.get_dataset_default_config_name(name)) not in known:
+                raise Mistake(f"Dataset '{name}' needs another hub_config: {_shortened(error)}") from error
         raise DownloadFailed(
             f"Dataset '{name}' could not be loaded. Check its name and the network connection. {_shortened(error)}"
         ) from error

@@ -8,7 +8,6 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from nmt.data.batch import ContextSentences
-from nmt.errors import Mistake
 
 Memory = Any
 """Whatever does not change between steps: a (nested) NamedTuple of tensors, one row per sentence on axis 0."""
@@ -105,7 +104,7 @@ def select_rows(tree: Any, rows: Int[Tensor, " rows"]) -> Any:
 def move_rows(tree: Any, rows: Int[Tensor, " rows"]) -> Any:
     """Like `select_rows`, but in place: copies only the rows that move, and returns views of the first len(rows) rows.
 
-    Overwrites `tree`, whose leaves must not share memory. Raises Mistake for a leaf that is neither a tensor nor a
+    Overwrites `tree`, whose leaves must not share memory. Raises TypeError for a leaf that is neither a tensor nor a
     tuple.
     """
     moved = (rows != torch.arange(len(rows), device=rows.device)).nonzero().squeeze(1)
@@ -122,7 +121,7 @@ def _move(tree: Any, size: int, origins: Int[Tensor, " moved"], places: Int[Tens
 
 def _children(tree: Any) -> tuple[Any, ...]:
     if not isinstance(tree, tuple):
-        raise Mistake(
+        raise TypeError(
             f"Memory and State may contain only tensors and tuples, not {type(tree).__name__}; make it a tensor."
         )
     return tree

@@ -104,7 +104,7 @@ class _Find:
         observe: Observe | None,
     ) -> list[list[Hypothesis]]:
         if context is not None:
-            raise Mistake("CTranslate2 reads single sentences; leave out the context.")
+            raise ValueError("CTranslate2 reads single sentences; leave out the context.")
         prefix = source.new_empty(len(source), 0) if prefix is None else prefix
         longest = self.constraints.longest(source_mask, self.model.max_target, prefix)
         limits = [limit - 1 for limit in longest.tolist()]  # without EOS

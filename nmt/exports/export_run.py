@@ -80,7 +80,11 @@ def export_run(trained: LoadedRun, format: str, out: Path, quantization: str, pa
     with _named(out), atomic_folder(out, replace=True) as part:
         write_format(trained, format, part, quantization)
         files = {path.relative_to(part).as_posix(): file_digest(path) for path in part.rglob("*") if path.is_file()}
-        exported = open_exported(trained, format, part, quantization)
+        try:
+            exported = open_exported(trained, format, part, quantization)
+        except DamagedExport as error:
+            # Nobody has had these files in hand, so exporting again does not help.
+            raise RuntimeError(f"The export that was just written as {format} cannot be opened.") from error
         parity = compare(trained, exported, *pairs)
         parity.check(quantization)
         write_json(part / RECORD, {**record, "parity": parity._asdict(), "files": files})

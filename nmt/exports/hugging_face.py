@@ -18,6 +18,7 @@ from nmt.decoding.binding import Algorithm
 from nmt.decoding.sampling import Sampling
 from nmt.decoding.translator import batches_by_length
 from nmt.errors import Mistake
+from nmt.exports.damage import DamagedExport
 from nmt.exports.folding import POSITIONS, Projection, folded, require_plain_transformer
 from nmt.exports.model_card import model_card
 from nmt.files import write_bytes, write_json
@@ -114,7 +115,7 @@ def length_exponent(alpha: float) -> float:
 class HuggingFaceModel:
     """An exported folder, loaded and used as its README.md says.
 
-    Raises Mistake, naming the folder, if transformers cannot load it.
+    Raises DamagedExport, naming the folder, if transformers cannot load it.
     """
 
     max_source: int | None = POSITIONS
@@ -125,7 +126,7 @@ class HuggingFaceModel:
             self.model = AutoModelForSeq2SeqLM.from_pretrained(folder, local_files_only=True).eval()
             self.tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
         except (OSError, RuntimeError, KeyError, ValueError) as error:
-            raise Mistake(f"transformers cannot load {folder} ({error}): export the run again.") from error
+            raise DamagedExport(f"transformers cannot load {folder} ({error}): export the run again.") from error
 
     @torch.inference_mode()
     def forced_log_probs(

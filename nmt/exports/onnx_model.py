@@ -11,7 +11,6 @@ from torch import Tensor
 from torch.utils.dlpack import from_dlpack
 
 from nmt.data.batch import ContextSentences
-from nmt.errors import Mistake
 from nmt.exports.damage import DamagedExport
 from nmt.exports.onnx import DESCRIPTION, LAYOUT
 
@@ -57,9 +56,9 @@ class OnnxModel:
         *,
         context: ContextSentences | None = None,
     ) -> Memory:
-        """The encoder's outputs. Raises Mistake if a `context` is given."""
+        """The encoder's outputs. Raises ValueError if a `context` is given."""
         if context is not None:
-            raise Mistake("ONNX graphs read single sentences; leave out the context, or use nmt.translate.")
+            raise ValueError("ONNX graphs read single sentences; leave out the context, or use nmt.translate.")
         names = [*self.memory_names, *self.state_names]
         outputs = _run(self.encoder, names, {"source": source, "source_mask": source_mask})
         return Memory(outputs[: len(self.memory_names)], outputs[len(self.memory_names) :])

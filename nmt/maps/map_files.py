@@ -94,10 +94,13 @@ class MapFolder:
             earlier = [EarlierPair(*pair) for pair in entry.get("earlier", [])]
             labels = site_labels(source_pieces, target_pieces, earlier)
             # Pickled objects could run code when they are loaded.
-            with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-                sites = [name for name in arrays.files if "." not in name]
-                maps = [_map(site, arrays, labels[site]) for site in sites]
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+                arrays = {name: stored[name] for name in stored.files}
         except (OSError, EOFError, ValueError, TypeError, KeyError, MemoryError, zipfile.BadZipFile) as error:
+            raise Mistake(f"{path} is damaged: export the maps again.") from error
+        try:
+            maps = [_map(site, arrays, labels) for site in arrays if "." not in site]
+        except Mistake as error:  # anything else is a bug
             raise Mistake(f"{path} is damaged: export the maps again.") from error
         return SentenceMaps(
             line=entry["line"],
@@ -110,13 +113,13 @@ class MapFolder:
         )
 
 
-def _map(site: str, arrays: Any, labels: Labels) -> AttentionMap:
-    weights = arrays[site]
+def _map(site: str, arrays: Mapping[str, Any], labels_of_sites: Mapping[str, Labels]) -> AttentionMap:
+    if site not in labels_of_sites:
+        raise Mistake(f"'{site}' is not a site of attention.")
+    weights, labels = arrays[site], labels_of_sites[site]
     if weights.ndim != 4 or weights.shape[2:] != (len(labels.inputs), len(labels.columns)):
         raise Mistake(f"Weights of shape {weights.shape} do not fit the pieces of the manifest.")
-    parts: list[Any] = [
-        arrays[key] if (key := f"{site}.{part}") in arrays.files else None for part in (*_LOCAL, _ATTRIBUTION)
-    ]
+    parts: list[Any] = [arrays.get(f"{site}.{part}") for part in (*_LOCAL, _ATTRIBUTION)]
     *local, attribution = parts
     if attribution is not None and attribution.shape != weights.shape:
         raise Mistake(f"Attributions of shape {attribution.shape} do not match weights of shape {weights.shape}.")

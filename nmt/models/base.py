@@ -9,7 +9,6 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from nmt.attention import Attention, VisibleKeys
-from nmt.errors import Mistake
 from nmt.sites import SITES, Attended
 
 Watch = Callable[[str, int, Tensor, VisibleKeys], None]
@@ -142,10 +141,10 @@ class Seq2Seq(Attending):
     ) -> Any:
         """Like `encode`, but takes embeddings (before dropout) instead of ids.
 
-        They need not be rows of `source_embedding`. Raises Mistake for a `context` that the model cannot read.
+        They need not be rows of `source_embedding`. Raises ValueError for a `context` that the model cannot read.
         """
         if context is not None:
-            raise Mistake(f"{type(self).__name__} reads single sentences; use a DocumentModel for documents.")
+            raise ValueError(f"{type(self).__name__} reads single sentences; use a DocumentModel for documents.")
         annotations, first = self.annotate(embedded, source_mask, watch)
         return self.remember(annotations, source_mask, first)
 

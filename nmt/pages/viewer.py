@@ -90,8 +90,8 @@ def write_viewer(path: Path, runs: Sequence[ViewedRun]) -> None:
 
     Weights are rounded to multiples of 1/255, so a weight on the page is off by at most 0.002. Entropies are computed
     from the exact weights. Only one sentence is in memory at a time. Raises Mistake, and leaves no file, if there
-    are no runs, if a run has no sentences or contains one twice, if a sentence has no maps, or if a weight is not in
-    [0, 1].
+    are no runs, if a run has no sentences, if a sentence has no maps, or if a weight is not in [0, 1]; ValueError if a
+    run contains a sentence twice.
     """
     if not runs:
         raise Mistake("There are no runs to view; pass at least one run with its sentences.")
@@ -115,7 +115,7 @@ def _write_run(page: TextIO, number: int, run: ViewedRun) -> dict[str, Any]:
     for place, sentence in enumerate(run.sentences):
         key = (sentence.line, sentence.rank)
         if key in seen:
-            raise Mistake(f"Run '{run.name}' has line {key[0]}, rank {key[1]} twice; pass each sentence once.")
+            raise ValueError(f"Run '{run.name}' has line {key[0]}, rank {key[1]} twice; pass each sentence once.")
         seen.add(key)
         if not sentence.maps:
             raise Mistake(f"Line {sentence.line} of run '{run.name}' has no maps; leave out lines without maps.")

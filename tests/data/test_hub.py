@@ -56,6 +56,30 @@ def test_a_missing_dataset_is_one_short_message(tmp_path: Path, monkeypatch: pyt
         write_splits("nobody/nothing", None, LANGUAGES, tmp_path / "out")
 
 
+@pytest.mark.parametrize("config", [None, "c"])
+def test_a_dataset_with_several_configurations_needs_one_of_them(tmp_path: Path, config: str | None) -> None:
+    folder = tmp_path / "set"
+    name = a_set(folder, [{"en": "one", "vi": "một"}])
+    (folder / "README.md").write_text(
+        "---\nconfigs:\n- config_name: a\n  data_files: train.jsonl\n"
+        "- config_name: b\n  data_files: validation.jsonl\n---\n"
+    )
+    with pytest.raises(Mistake, match=r"needs another hub_config: .*\['a', 'b'\]"):
+        write_splits(name, config, LANGUAGES, tmp_path / "out")
+    assert len(write_splits(name, "a", LANGUAGES, tmp_path / "out")) == 2
+
+
+def test_other_errors_of_the_library_do_not_blame_the_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise ValueError("Compression type zstd not supported")
+
+    monkeypatch.setattr("datasets.load_dataset", fails)
+    with pytest.raises(DownloadFailed, match=r"could not be loaded.* zstd not supported"):
+        write_splits(a_set(tmp_path / "set", [{"en": "one", "vi": "một"}]), None, LANGUAGES, tmp_path / "out")
+
+
 @pytest.mark.parametrize("name", ["", "json", "a/b/c", "../etc", "a b/c", "/a", ".hidden/a", "a/.."])
 def test_a_malformed_name_is_refused(name: str) -> None:
     with pytest.raises(Mistake, match="is not the name of a dataset on the Hugging Face Hub; write hub:OWNER/SET"):

@@ -17,7 +17,7 @@ from nmt.exports import engines, formats, parity
 from nmt.exports.engines import load_with_engine
 from nmt.exports.export_run import RECORD, check_replaceable, comparison_pairs, export_run
 from nmt.exports.formats import ENGINES, FORMATS
-from nmt.runs.load import load_run
+from nmt.runs.load import LoadedRun, load_run
 
 Command = Callable[..., object]
 LINES = "one two three.\n\nfour five\n"
@@ -80,6 +80,20 @@ def test_an_export_that_differs_is_not_kept(run: Path, monkeypatch: pytest.Monke
     with pytest.raises(CheckFailed):
         export_run(trained, "ctranslate2", Path("new"), "float32", comparison_pairs(trained))
     assert [path.name for path in Path("new").iterdir()] == ["former"]
+
+
+def test_an_export_that_cannot_be_opened_is_a_bug_of_its_writer(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = FORMATS["ctranslate2"]
+
+    def write(trained: LoadedRun, folder: Path, quantization: str) -> None:
+        whole.write(trained, folder, quantization)
+        (folder / "model.bin").write_bytes(b"")
+
+    trained = load_run(run, "cpu")
+    monkeypatch.setitem(FORMATS, "ctranslate2", whole._replace(write=write))
+    with pytest.raises(RuntimeError, match=r"^The export that was just written as ctranslate2 cannot be opened\.$"):
+        export_run(trained, "ctranslate2", run / "broken", "float32", comparison_pairs(trained))
+    assert not (run / "broken").exists()
 
 
 def test_a_full_disk_is_one_sentence_that_names_the_folder(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -455,5 +455,5 @@ def test_a_folder_that_is_no_export_is_refused(damaged: Path, tmp_path: Path) ->
 @pytest.mark.parametrize("exported", ["luong"], indirect=True)
 def test_a_context_is_refused(exported: Exported) -> None:
     context = context_sentences([[([5, 6], [7, 8])]])
-    with pytest.raises(Mistake, match=r"^ONNX graphs read single sentences; leave out the context"):
+    with pytest.raises(ValueError, match=r"^ONNX graphs read single sentences; leave out the context"):
         exported.onnx.encode(*random_sources([3]), context=context)

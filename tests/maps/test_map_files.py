@@ -170,6 +170,18 @@ def test_pickles_and_wrong_shapes_are_refused(tmp_path: Path) -> None:
             next(folder.sentences())
 
 
+def test_a_bug_in_building_a_map_does_not_call_its_file_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(**_: object) -> None:
+        raise TypeError("a bug")
+
+    folder = write_maps(tmp_path, [sentence(1)], SITES, {"lines": 1})
+    monkeypatch.setattr("nmt.maps.map_files.AttentionMap", fails)
+    with pytest.raises(TypeError, match="a bug"):
+        list(folder.sentences())
+
+
 def test_foreign_files_in_the_folder_stay(tmp_path: Path) -> None:
     (tmp_path / "maps").mkdir()
     np.savez(tmp_path / "maps" / "mine.npz", a=np.ones(1))

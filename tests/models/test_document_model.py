@@ -9,7 +9,6 @@ import torch
 from nmt.attention import Attention, normalizers, windows
 from nmt.data.batch import ContextSentences, Example, collate
 from nmt.decoding.state import select_rows
-from nmt.errors import Mistake
 from nmt.models.hierarchical import EarlierSentences, HierarchicalAttention
 from nmt.text.tokenizer import PAD
 
@@ -194,7 +193,7 @@ def test_padding_of_earlier_sentences_changes_nothing(document_model):
 
 def test_a_sentence_model_refuses_context(make_model):
     batch = collate(EXAMPLES)
-    with pytest.raises(Mistake, match="Transformer reads single sentences; use a DocumentModel for documents"):
+    with pytest.raises(ValueError, match=r"^Transformer reads single sentences; use a DocumentModel for documents"):
         make_model("transformer", "dot").encode(batch.source, batch.source_mask, context=batch.context)
 
 

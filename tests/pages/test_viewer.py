@@ -79,7 +79,6 @@ def test_sentences_are_written_one_at_a_time_and_compressed(tmp_path: Path) -> N
     [
         ([], "There are no runs to view; pass at least one"),
         ([ViewedRun("a run", iter([]))], "Run 'a run' has no sentences; pass at least one"),
-        ([ViewedRun("a run", [sentence(1), sentence(1)])], "Run 'a run' has line 1, rank 1 twice"),
         ([ViewedRun("a run", [SentenceMaps(2, 1, [], [], [])])], "Line 2 of run 'a run' has no maps"),
         (
             [ViewedRun("a run", [cross(np.full((1, 1, 2, 2), 7.5))])],
@@ -96,3 +95,10 @@ def test_invalid_runs_are_refused_and_leave_no_file(tmp_path: Path, runs: Any, m
     with pytest.raises(Mistake, match=message):
         write_viewer(tmp_path / "a.html", runs)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_sentence_that_comes_twice_is_a_bug_of_the_caller(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"^Run 'a run' has line 1, rank 1 twice") as raised:
+        write_viewer(tmp_path / "a.html", [ViewedRun("a run", [sentence(1), sentence(1)])])
+    assert not isinstance(raised.value, Mistake)
+    assert not list(tmp_path.iterdir())
