@@ -25,6 +25,7 @@ from nmt.config.job import JobRecord
 from nmt.config.schema import NOT_STORED
 from nmt.errors import Mistake, report
 from nmt.files import check_writable, locked, write_json
+from nmt.ranks import rank
 
 logger = logging.getLogger(__name__)
 
@@ -85,7 +86,7 @@ def run_sweep(name: str, run: str, after_sweep: str | None, run_directory: str |
             run_hydra(name, run_job, overrides)
         finally:
             records = sorted(_read(file) for file in sweep.records.glob("*.json"))
-            if after_sweep and records and _leads():
+            if after_sweep and records and rank() == 0:
                 print(pkgutil.resolve_name(after_sweep)(records))
     return max((record.exit_code for record in records), default=0, key=lambda code: (code == 1, code))
 
@@ -109,15 +110,18 @@ def _run_job(sweep: Sweep) -> None:
         number=hydra_config.job.num, folder=str(folder), overrides=overrides, exit_code=1, error="not finished"
     )
     files, earlier = [sweep.records / f"{record.number}.json"], None
+    leads = rank() == 0  # only the leader locks the job's folder and writes to it
     with ExitStack() as stack:
-        if sweep.resumable and _leads():
+        if sweep.resumable:
             stored = sweep_dir / "jobs" / folder.name / "record.json"
-            # Another process that runs the same sweep waits here for the job, and then keeps its result. Training locks
-            # the run directory itself, so this is a folder of its own.
-            stack.enter_context(locked(stored.parent, wait=True))
+            if leads:
+                # Another command that runs the same sweep waits here for the job, and then keeps its result. Training
+                # locks the run directory itself, so this is a folder of its own.
+                stack.enter_context(locked(stored.parent, wait=True))
+            # All processes of a distributed job read the record, so that they keep the run or resume it together.
             earlier = _read(stored) if stored.is_file() else None
             # The record of a finished job must outlive a command with other overrides that is refused.
-            if earlier is None or earlier.exit_code != 0 or _same(earlier, record):
+            if leads and (earlier is None or earlier.exit_code != 0 or _same(earlier, record)):
                 files.append(stored)
         for file in files:
             write_json(file, record._asdict())
@@ -130,7 +134,7 @@ def _run_job(sweep: Sweep) -> None:
         except Exception as error:
             # Reported here, because an error that reaches Hydra ends the sweep.
             code, sentence = report(error, f"error in {' '.join(overrides)}"), str(error)
-        if earlier is not None and code == 0:
+        if leads and earlier is not None and code == 0:
             files = [files[0], stored]
         for file in files:
             write_json(file, record._replace(exit_code=code, error=sentence)._asdict())
@@ -154,11 +158,6 @@ def _complete(sweep: Sweep, record: JobRecord, earlier: JobRecord | None) -> Non
 def _same(one: JobRecord, other: JobRecord) -> bool:
     """Whether two jobs have the same overrides."""
     return job_name(one.overrides) == job_name(other.overrides)
-
-
-def _leads() -> bool:
-    """Whether this is the first process: the others of a distributed job run the same command."""
-    return os.environ.get("RANK", os.environ.get("LOCAL_RANK", "0")) == "0"
 
 
 def _read(file: Path) -> JobRecord:

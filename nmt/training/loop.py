@@ -15,6 +15,7 @@ from lightning.pytorch.callbacks import Callback, LearningRateMonitor, RichProgr
 from nmt.errors import FULL_DISK, INTERRUPTED, CheckFailed, Mistake
 from nmt.files import locked, write_json
 from nmt.models.embeddings import with_plain_weights
+from nmt.ranks import rank
 from nmt.runs.directory import RunDirectory
 from nmt.runs.load import choose_device, save_weights
 from nmt.runs.record import peak_memory_mib
@@ -31,7 +32,7 @@ from nmt.training.checkpoints import (
 )
 from nmt.training.extensions import build_callbacks, build_loggers
 from nmt.training.limits import reached_limits
-from nmt.training.machine import build_trainer, rank
+from nmt.training.machine import build_trainer
 from nmt.training.out_of_memory import batch_too_large
 from nmt.training.preparation import Prepared
 from nmt.training.progress import Progress

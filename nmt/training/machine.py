@@ -73,15 +73,6 @@ def faster_precision(settings: TrainerSettings, device: str) -> str | None:
     return "bf16-mixed" if in_float32 and (able.get("amx_bf16") or able.get("avx512_bf16")) else None
 
 
-def rank() -> int:
-    """The rank of this process, as set by torchrun, SLURM or Lightning. Only 0, the rank of the leader, is exact."""
-    if os.environ.get("NODE_RANK", "0") != "0" and "RANK" not in os.environ:
-        return 1
-    # RANK and LOCAL_RANK first: a shell inside SLURM sets SLURM_PROCID, which Lightning's own processes inherit.
-    given = (os.environ.get(name) for name in ("RANK", "LOCAL_RANK", "SLURM_PROCID"))
-    return int(next((number for number in given if number is not None), "0"))
-
-
 def quiet(leader: bool) -> None:
     """Silences Lightning's remarks and, in all processes except the leader, our own log lines and warnings."""
     if not leader:

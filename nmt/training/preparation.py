@@ -20,13 +20,14 @@ from nmt.config.nodes import Config
 from nmt.config.schema import validated
 from nmt.data.module import TranslationData
 from nmt.files import cache_folder, check_folder, check_unlocked, check_writable
+from nmt.ranks import rank
 from nmt.runs.directory import RunDirectory
 from nmt.runs.record import training_record
 from nmt.text import TokenizerPair
 from nmt.training.extensions import check_extensions
 from nmt.training.kind import Kind, ModelT
 from nmt.training.limits import steps_of_training
-from nmt.training.machine import choose_machine, faster_precision, quiet, rank
+from nmt.training.machine import choose_machine, faster_precision, quiet
 from nmt.training.origin import SettingsT
 from nmt.training.resume import check_corpora, check_epochs_left, last_checkpoint, same_steps, stored_run
 from nmt.training.start_from import start_weights

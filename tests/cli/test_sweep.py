@@ -114,6 +114,29 @@ def test_a_killed_sweep_ends_like_one_that_was_not_stopped(
     assert [row["scorer"] for row in table_of(more.output)] == ["location", "dot", "general"]
 
 
+@pytest.mark.parametrize("variables", [{"RANK": "1", "LOCAL_RANK": "1"}, {"SLURM_PROCID": "1"}])
+def test_every_process_of_a_distributed_job_keeps_a_finished_run(
+    start_python: Callable[..., subprocess.Popen[str]],
+    command: Command,
+    sweep: Callable[..., list[str]],
+    corpus: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    variables: dict[str, str],
+) -> None:
+    """Only the leader prints the table and writes the record."""
+    first = command("train", *sweep("s"))
+    assert first.code == 0, first.errors
+    (record,) = corpus.glob("s/jobs/*/record.json")
+    written = record.stat().st_mtime_ns
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    process = start_python("train", *sweep("s"))
+    output, errors = process.communicate()
+    assert (process.returncode, output) == (0, ""), errors
+    assert "Kept the finished run in s/" in errors
+    assert record.stat().st_mtime_ns == written
+
+
 def test_a_failed_job_runs_again(command: Command, sweep: Callable[..., list[str]], corpus: Path) -> None:
     """The exit code of the sweep is that of its jobs."""
     (corpus / "valid.vi").rename(corpus / "elsewhere")
