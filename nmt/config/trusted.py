@@ -7,7 +7,10 @@ from typing import Any
 
 from nmt.errors import Mistake
 
-_LOGGERS = ("lightning.pytorch.loggers.CSVLogger", "lightning.pytorch.loggers.TensorBoardLogger")
+_LOGGERS = tuple(
+    f"lightning.pytorch.loggers.{name}" for name in ("CSVLogger", "TensorBoardLogger", "MLFlowLogger", "WandbLogger")
+)
+"""The classes of the YAML files in configs/logger."""
 FOR_LOADING = ("nmt.models", "nmt.attention", "nmt.decoding")
 """Packages whose classes are instantiated when a run is loaded."""
 FOR_RESUMING = (*FOR_LOADING, "nmt.training.schedules", "nmt.training.objectives", "torch.optim", *_LOGGERS)

@@ -1,7 +1,9 @@
 """Lightning's parts that the user of a run chooses: its loggers, and callbacks besides those that nmt needs."""
 
+import os
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.loggers import Logger
@@ -12,11 +14,20 @@ from nmt.errors import Mistake
 
 _EXTRAS = ("wandb", "mlflow")
 """The loggers that need a package, which has the name of the logger, as its extra has."""
+_LONGEST_NAME = 128  # of a run in Weights & Biases; the end of a path tells the jobs of a sweep apart
 
 
 def check_extensions(settings: LoopSettings) -> None:
-    """Raises Mistake, before anything is read, if a logger's package is missing or a callback cannot be made."""
-    for name in settings.logger:
+    """Raises Mistake, before anything is read, if a logger or a callback cannot be used.
+
+    A logger's package may be missing, or its address may contain a password, which the run directory would store.
+    """
+    for name, node in settings.logger.items():
+        if "@" in urlsplit(str(node.get("tracking_uri"))).netloc:
+            raise Mistake(
+                f"logger.{name}.tracking_uri contains a user's name or password, which the run directory would store: "
+                "set the environment variable MLFLOW_TRACKING_URI instead."
+            )
         if name in _EXTRAS and find_spec(name) is None:
             raise Mistake(
                 f"logger={name} needs the package {name}, which is not installed; run pip install -c constraints.txt "
@@ -25,11 +36,27 @@ def check_extensions(settings: LoopSettings) -> None:
     build_callbacks(settings.callbacks)
 
 
-def build_loggers(loggers: Node, folder: Path) -> list[Logger]:
-    """The loggers, which write to a new version in `folder`: CSVLogger would delete the log before a resume."""
-    versions = [int(number) for path in folder.glob("version_*") if (number := path.name[8:]).isdecimal()]
-    version = folder / f"version_{max(versions, default=-1) + 1}"
-    return [make(node, save_dir=str(version)) for node in loggers.values()]
+def build_loggers(loggers: Node, run: Path, logs: Path) -> list[Logger]:
+    """The loggers of the run in the folder `run`, which write to a new version in its folder `logs`.
+
+    CSVLogger would delete the log before a resume. What is null in a logger's node depends on where the run is now, or
+    is secret, so it is not stored with the run.
+    """
+    versions = [int(number) for path in logs.glob("version_*") if (number := path.name[8:]).isdecimal()]
+    version = logs / f"version_{max(versions, default=-1) + 1}"
+    name = os.path.relpath(run)[-_LONGEST_NAME:]
+    given_now = {
+        "name": name,
+        "run_name": name,
+        # Lightning reads the variable only when it is imported, and knows no other default than a folder of files.
+        "tracking_uri": os.environ.get("MLFLOW_TRACKING_URI") or "sqlite:///mlflow.db",
+    }
+    return [
+        make(
+            {key: given_now.get(key) if value is None else value for key, value in node.items()}, save_dir=str(version)
+        )
+        for node in loggers.values()
+    ]
 
 
 def build_callbacks(callbacks: Node) -> list[Callback]:

@@ -113,7 +113,7 @@ def fit(prepared: Prepared) -> dict[str, Any]:
     callbacks += [best, LastCheckpoint(run.checkpoints), StopOnSignal(run.checkpoints / LAST)]
     if bar:
         callbacks.append(RichProgressBar(console_kwargs={"stderr": True}))
-    loggers = build_loggers(settings.logger, run.logs)
+    loggers = build_loggers(settings.logger, run.path, run.logs)
     if loggers:
         callbacks.append(LearningRateMonitor(logging_interval="step"))
 
@@ -166,8 +166,11 @@ def fit(prepared: Prepared) -> dict[str, Any]:
         "wall_time_seconds": round(time_limit.time_elapsed(), 1),
         "validations_since_best": stop_early.wait_count,
     }
-    reached = reached_limits(settings, used) or [f"trainer.max_epochs={settings.trainer.max_epochs}"]
-    logger.info("Training ended at step %d: %s", trainer.global_step, " and ".join(reached))
+    reached = reached_limits(settings, used)
+    if not reached and settings.trainer.max_epochs is not None and trainer.global_step >= prepared.max_steps:
+        reached = [f"trainer.max_epochs={settings.trainer.max_epochs}"]
+    ended_by = " and ".join(reached) or "a callback stopped it"
+    logger.info("Training ended at step %d: %s", trainer.global_step, ended_by)
     checkpoint, value = load_checkpoint(Path(best.best_model_path)), best.best_model_score
     task.load_state_dict(checkpoint["state_dict"])
     save_weights(prepared.model, run.weights)

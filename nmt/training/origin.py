@@ -14,8 +14,9 @@ from nmt.training.limits import LIMITS
 
 MACHINE = ("trainer.devices", "trainer.num_nodes", "trainer.strategy", "trainer.accelerator")
 """The keys that determine where to train. The batches of a step are divided among the processes."""
-MAY_CHANGE = (*LIMITS, *MACHINE, "max_skipped_steps")
-"""The keys that may change when a run is resumed."""
+LOGGER = "logger"
+MAY_CHANGE = (*LIMITS, *MACHINE, "max_skipped_steps", LOGGER)
+"""The keys that may change when a run is resumed. All except the logger can change its result."""
 BATCHES = ("batching.batch_tokens", "trainer.accumulate_grad_batches")
 ADAPTED = (*BATCHES, "tokenizer.size")
 """The keys that a run may change by itself to save memory, or to suit the number of processes or a small corpus."""
@@ -62,7 +63,9 @@ def stored_keys(config: Config) -> Config:
 def changed_command(command: str, before: Config, after: Config) -> str:
     """A single command that gives the same result: the run's own command with the changed settings."""
     changed = {
-        key: value_at(after, key) for key in (*MAY_CHANGE, *BATCHES) if value_at(after, key) != value_at(before, key)
+        key: value_at(after, key)
+        for key in (*MAY_CHANGE, *BATCHES)
+        if key != LOGGER and value_at(after, key) != value_at(before, key)
     }
     kept = [word for word in shlex.split(command) if word.lstrip("+").split("=")[0] not in {*changed, "resume"}]
     given = [f"{key}={written(value)}" for key, value in changed.items()]

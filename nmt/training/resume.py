@@ -15,7 +15,7 @@ from nmt.errors import Mistake
 from nmt.runs.directory import RunDirectory
 from nmt.training.checkpoints import newest_whole
 from nmt.training.limits import LIMITS, reached_limits
-from nmt.training.origin import MAY_CHANGE, Origin, SettingsT
+from nmt.training.origin import LOGGER, MAY_CHANGE, Origin, SettingsT
 
 logger = logging.getLogger(__name__)
 
@@ -144,20 +144,24 @@ def check_corpora(before: Mapping[str, str], now: Mapping[str, str]) -> None:
 
 
 def _given_keys(job: Job[Any], stored: Config) -> list[tuple[str, str]]:
-    """Pairs each key that the command line sets with every key at or below it; `_target_` and `name` come first."""
+    """Pairs each key that the command line sets with every key at or below it; `_target_` and `name` come first.
+
+    `logger` counts as one value, because the loggers of the command line replace all stored ones.
+    """
     return [
         (given, leaf)
         for given in job.given
+        for key in [LOGGER if given.split(".")[0] == LOGGER else given]
         for leaf in sorted(
-            _ungrouped_keys(given, value_at(job.config, given), value_at(stored, given)),
+            _ungrouped_keys(key, value_at(job.config, key), value_at(stored, key)),
             key=lambda leaf: leaf.rpartition(".")[2] not in ("_target_", "name"),
         )
     ]
 
 
 def _ungrouped_keys(key: str, value: Any, other: Any) -> list[str]:
-    """The dotted keys, at or below `key`, at which at least one of the two values is not a group."""
-    if not (isinstance(value, dict) and isinstance(other, dict)):
+    """The dotted keys, at or below `key`, at which at least one of the two values is not a group or is `logger`."""
+    if key == LOGGER or not (isinstance(value, dict) and isinstance(other, dict)):
         return [key]
     names = dict.fromkeys([*other, *value])
     return [leaf for name in names for leaf in _ungrouped_keys(f"{key}.{name}", value.get(name), other.get(name))]

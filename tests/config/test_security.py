@@ -22,6 +22,8 @@ from nmt.commands.evaluate import evaluate
 from nmt.commands.export_attention import export_attention
 from nmt.commands.train import train
 from nmt.config.job import Job
+from nmt.config.nodes import CONFIGS
+from nmt.config.trusted import FOR_RESUMING, check_targets
 from nmt.errors import Mistake
 from nmt.maps.map_files import MapFolder
 
@@ -105,6 +107,17 @@ def test_no_configuration_of_a_run_makes_anything_foreign(
     with pytest.raises(Mistake, match=f"names '{target}', which does not belong to nmt.models"):
         train(job("train", resume="true", trainer__max_steps=99))
     assert not (corpus_copy / "harm").exists()
+
+
+def test_the_classes_of_our_loggers_and_no_others_are_made() -> None:
+    files = (CONFIGS / "logger").glob("*.yaml")
+    nodes = [node for file in files for node in yaml.safe_load(file.read_text(encoding="utf-8")).values()]
+    ours = {node["_target_"] for node in nodes if isinstance(node, dict)}
+    assert len(ours) == 4
+    assert {name for name in FOR_RESUMING if name.startswith("lightning")} == ours
+    check_targets([{"_target_": name} for name in ours], Path("config.yaml"), FOR_RESUMING)
+    with pytest.raises(Mistake, match=r"names 'lightning.pytorch.loggers.CometLogger', which does not belong"):
+        check_targets({"_target_": "lightning.pytorch.loggers.CometLogger"}, Path("config.yaml"), FOR_RESUMING)
 
 
 class GivenOptimizer(torch.optim.SGD):

@@ -2,13 +2,17 @@
 
 import csv
 import importlib.util
+import json
+import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import lightning
 import pytest
 import torch
+import yaml
+from lightning.pytorch.loggers import Logger
 
 from nmt.commands.pretrain import pretrain
 from nmt.commands.train import train
@@ -87,6 +91,102 @@ def test_a_callback_of_the_user_s_own_sees_every_step_and_is_resumed(
     train(job("train", run_dir="new", resume="true", trainer__max_steps=6, **own))
     checkpoint = torch.load(corpus_copy / "new" / "checkpoints" / "last.ckpt", weights_only=True)
     assert checkpoint["callbacks"]["Listener"] == {"name": "x", "steps": [(step, 2) for step in range(1, 7)]}
+
+
+class Stopper(lightning.Callback):
+    """Stops training after the second step."""
+
+    def on_train_batch_end(self, trainer: lightning.Trainer, task: Any, outputs: Any, batch: Any, _: int) -> None:
+        trainer.should_stop = trainer.global_step >= 2
+
+
+@pytest.mark.parametrize("epochs", ["null", "9"])
+def test_a_callback_may_end_training(
+    job: Callable[..., Job], corpus_copy: Path, caplog: pytest.LogCaptureFixture, epochs: str
+) -> None:
+    caplog.set_level(logging.INFO, "nmt")
+    own = {"+callbacks__mine": f"{{_target_: {__name__}.Stopper}}"}
+    train(job("train", **SHORT, **own, trainer__max_epochs=epochs))
+    assert "Training ended at step 2: a callback stopped it" in caplog.text
+
+
+class Remote(Logger):
+    """Stands for a logger that writes to a server; remembers how it was made."""
+
+    made: ClassVar[list[dict[str, Any]]] = []
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__()
+        self.made.append(arguments)
+
+    name = "remote"
+    version = 0
+
+    def log_metrics(self, metrics: dict[str, float], step: int | None = None) -> None:
+        pass
+
+    def log_hyperparams(self, params: Any, *args: Any, **kwargs: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def remote(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """The arguments of the loggers that were made for Weights & Biases and MLflow."""
+    monkeypatch.setattr("nmt.training.extensions.find_spec", lambda _: True)
+    monkeypatch.setattr("lightning.pytorch.loggers.WandbLogger", Remote)
+    monkeypatch.setattr("lightning.pytorch.loggers.MLFlowLogger", Remote)
+    monkeypatch.setattr(Remote, "made", [])
+    return Remote.made
+
+
+def test_a_logger_has_the_name_of_its_run_wherever_that_is(
+    job: Callable[..., Job], corpus_copy: Path, remote: list[dict[str, Any]]
+) -> None:
+    train(job("train", **SHORT, logger="wandb"))
+    (corpus_copy / "new").rename(corpus_copy / "moved")
+    train(job("train", run_dir="moved", resume="true", trainer__max_steps=6))
+    assert [arguments["name"] for arguments in remote] == ["new", "moved"]
+    assert [arguments["save_dir"] for arguments in remote] == ["new/logs/version_0", "moved/logs/version_0"]
+
+
+def test_the_address_of_a_server_is_not_stored(
+    job: Callable[..., Job], corpus_copy: Path, remote: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "https://me:secret@example.com")
+    train(job("train", **SHORT, logger="mlflow"))
+    monkeypatch.delenv("MLFLOW_TRACKING_URI")
+    train(job("train", run_dir="new", resume="true", trainer__max_steps=6))
+    assert [(arguments["run_name"], arguments["tracking_uri"]) for arguments in remote] == [
+        ("new", "https://me:secret@example.com"),
+        ("new", "sqlite:///mlflow.db"),
+    ]
+    files = [path for path in (corpus_copy / "new").rglob("*") if path.is_file()]
+    assert files
+    assert not any(b"secret" in path.read_bytes() for path in files)
+
+
+@pytest.mark.usefixtures("remote")
+def test_a_password_in_an_address_is_refused(job: Callable[..., Job], corpus_copy: Path) -> None:
+    address = {"logger": "mlflow", "logger__mlflow__tracking_uri": "https://me:secret@example.com"}
+    with pytest.raises(Mistake, match=r"set the environment variable MLFLOW_TRACKING_URI instead"):
+        train(job("train", **SHORT, **address))
+    assert not (corpus_copy / "new").exists()
+
+
+def test_a_resumed_run_may_have_other_loggers(
+    job: Callable[..., Job], corpus_copy: Path, remote: list[dict[str, Any]]
+) -> None:
+    """Its command stays, because loggers do not change its result."""
+    train(job("train", **SHORT, logger="csv"))
+    other = {"logger": "wandb", "logger__wandb__project": "mine"}
+    train(job("train", run_dir="new", resume="true", trainer__max_steps=6, **other))
+    assert [arguments["project"] for arguments in remote] == ["mine"]
+    config = yaml.safe_load((corpus_copy / "new" / "config.yaml").read_text(encoding="utf-8"))
+    assert list(config["logger"]) == ["wandb"]
+    metrics = json.loads((corpus_copy / "new" / "metrics.json").read_text(encoding="utf-8"))
+    assert "logger" not in metrics["command"]
+    train(job("train", run_dir="new", resume="true", trainer__max_steps=8, logger="none"))
+    assert len(remote) == 1
 
 
 def test_what_is_no_callback_is_refused(job: Callable[..., Job]) -> None:
