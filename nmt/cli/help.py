@@ -30,11 +30,11 @@ def help_text(
         parts.append(f"Choices, written group=choice (* marks the current ones):\n\n{listed}")
     # The part of the YAML between the defaults list and Hydra's own settings.
     keys = text.split("\n\n", maxsplit=1)[1].split("\nhydra:")[0].strip()
-    parts.append("Keys, written key=value or key.part=value:\n\n" + textwrap.indent(keys, "  "))
+    parts.append("Keys, written key=value or key.part=value (??? marks a required key):\n\n" + textwrap.indent(keys, "  "))
     if groups:
         values = "\n".join(f"  {key}={written(value)}" for key, value in _values(text, groups, config))
-        parts.append(f"Keys of the current choices, and keys above whose values these choices change:\n\n{values}")
-    parts.append(f"With {SHOW_TRACEBACK}=1 in the environment, a mistake is reported with its traceback, as a bug is.")
+        parts.append(f"Keys of the choices marked *, and the keys above that these choices change:\n\n{values}")
+    parts.append(f"Set {SHOW_TRACEBACK}=1 to see the traceback of a mistake too.")
     return "\n\n".join(parts)
 
 

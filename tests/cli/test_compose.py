@@ -341,7 +341,7 @@ def test_help_shows_the_keys_and_values_that_a_run_has(
 ) -> None:
     compose("train", *arguments, "--help")
     text = capsys.readouterr().out
-    above, below = text.split("\nKeys, ")[1].split("\nKeys of the current choices")
+    above, below = text.split("\nKeys, ")[1].split("\nKeys of the choices")
     shown = dict(line.split("=", 1) for line in below.splitlines() if "=" in line)
     _, [job] = compose("train", *arguments)
     for group in ("tokenizer", "optimizer", "schedule", "trainer", "data", "model", "search", "scorer", "initializer"):
