@@ -30,7 +30,9 @@ def help_text(
         parts.append(f"Choices, written group=choice (* marks the current ones):\n\n{listed}")
     # The part of the YAML between the defaults list and Hydra's own settings.
     keys = text.split("\n\n", maxsplit=1)[1].split("\nhydra:")[0].strip()
-    parts.append("Keys, written key=value or key.part=value (??? marks a required key):\n\n" + textwrap.indent(keys, "  "))
+    parts.append(
+        "Keys, written key=value or key.part=value (??? marks a required key):\n\n" + textwrap.indent(keys, "  ")
+    )
     if groups:
         values = "\n".join(f"  {key}={written(value)}" for key, value in _values(text, groups, config))
         parts.append(f"Keys of the choices marked *, and the keys above that these choices change:\n\n{values}")
