@@ -39,7 +39,7 @@ SITES: dict[str, Site] = {
         Site("decoder_sentences", "target", "earlier sentences", needs="context=hierarchical"),
     )
 }
-"""Every site by name, in the order of computation."""
+"""Every site by name: sentence sites, then document sites."""
 
 SENTENCE_SITES = tuple(name for name, site in SITES.items() if not site.of_document)
 DOCUMENT_SITES = tuple(name for name, site in SITES.items() if site.of_document)

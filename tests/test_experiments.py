@@ -11,8 +11,8 @@ import yaml
 from nmt.cli.compose import configuration
 from nmt.config.nodes import CONFIGS, make
 from nmt.config.schema import RunSettings, validated
-from nmt.training.buildable import check_buildable
 from nmt.training.origin import stored_keys
+from nmt.training.translation import Translation
 
 # Published systems and recipes; the other two are defaults.
 FILES = sorted(file for file in (CONFIGS / "experiment").glob("*.yaml") if file.stem not in ("none", "sample"))
@@ -45,7 +45,7 @@ def test_its_settings_arrive_and_can_be_built(file: Path) -> None:
     assert "gradient_clip_val" in written["trainer"]
     assert "length_penalty" in written["search"]
     assert "adam" not in text.split("override /optimizer: ")[1].split("\n")[0] or "betas" in written["optimizer"]
-    check_buildable(validated(RunSettings, stored_keys(config)))
+    Translation().check_buildable(validated(RunSettings, stored_keys(config)))
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)

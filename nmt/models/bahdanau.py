@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -45,7 +45,7 @@ class Bahdanau(RecurrentSeq2Seq):
     norm 1.
     """
 
-    queries: ClassVar = {
+    queries: Mapping[str, str] = {
         "encoder_self": lstmn_query("source"),
         "cross": "s_{t-1}, the decoder state before y_{t-1} is read; the context is then an input to the step to s_t",
     }

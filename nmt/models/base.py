@@ -49,8 +49,8 @@ class ReadableContext(Protocol):
 class Attending(nn.Module, ABC):
     """A model with attention: a translation model, or an encoder alone."""
 
-    queries: ClassVar[Mapping[str, str]]
-    """Describes the queries at each site that the class can have; the sites are in the order of computation."""
+    queries: Mapping[str, str]
+    """Describes the queries at each site that the class can have; sentence sites come before document sites."""
 
     recordable: ClassVar = False
     """Whether a GPU can repeat a recorded training step: what it computes depends only on the shapes of the batch."""
@@ -99,6 +99,9 @@ class Seq2Seq(Attending):
 
     source_embedding: nn.Embedding
     """The source embeddings; `encode` passes their vectors to `encode_embedded`."""
+
+    annotation_dim: int
+    """The width of the annotations."""
 
     output: nn.Linear
     """Maps the features that `decode` returns to logits.

@@ -51,7 +51,7 @@ class DocumentModel(Seq2Seq):
             "encoder": "every source position after the encoder",
             "decoder": "every target position before the output layer",
         }
-        self.queries = {  # type: ignore[misc]
+        self.queries = {
             **sentence.queries,
             **{
                 f"{side}_words": f"{reads[side]}, attending to the words of earlier sentences"

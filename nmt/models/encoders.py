@@ -68,7 +68,7 @@ class RecurrentEncoder(ABC):
         states = input_dropout(_reordered(embedded, order))  # the masks are drawn in the order of reading
         final = []
         for number, layer in enumerate(layers):
-            outputs, last = annotate(layer, states, lengths, watch and partial(watch, "encoder_self", number))
+            outputs, last = run_layer(layer, states, lengths, watch and partial(watch, "encoder_self", number))
             states = output_dropout(outputs)
             final.append((last,) if isinstance(last, Tensor) else tuple(last))
         return _reordered(states, order), final
@@ -118,7 +118,7 @@ class LSTMNEncoder(RecurrentEncoder):
         return [layer.attention for layer in layers]
 
 
-def annotate(
+def run_layer(
     network: nn.Module,
     embedded: Float[Tensor, "batch source embedding_dim"],
     lengths: Int[Tensor, " batch"],

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -21,7 +21,7 @@ from nmt.models.lstmn import lstmn_query
 from nmt.models.recurrent import Memory, RecurrentSeq2Seq, attend_to
 
 # Norm of the rows of the output layer with FixNorm. The layer's input is a tanh and thus bounded, so rows of norm 1
-# allow only small logits; 5 trained best among 1, 3, 5 and 22.6 (docs/lab_notebook.md).
+# allow only small logits; docs/lab_notebook.md compares norms.
 _OUTPUT_LENGTH = 5.0
 
 
@@ -57,7 +57,7 @@ class Luong(RecurrentSeq2Seq):
     embeddings have norm sqrt(embedding_dim), and the rows of the output layer have norm 5.
     """
 
-    queries: ClassVar = {
+    queries: Mapping[str, str] = {
         "encoder_self": lstmn_query("source"),
         "decoder_self": lstmn_query("target"),
         "cross": "h_t, the top layer's state after y_{t-1} has been read; h~_t then combines it with the context",
@@ -85,8 +85,8 @@ class Luong(RecurrentSeq2Seq):
         require_positive(widths | {"num_layers": num_layers})
         if encoder.hands_over_states and encoder_dim != decoder_dim:
             raise Mistake(
-                f"encoder@model={type(encoder).__name__.lower()} needs encoder_dim equal to decoder_dim, because the "
-                f"decoder starts from its final states, but they are {encoder_dim} and {decoder_dim}; make them equal."
+                f"The encoder {type(encoder).__name__} needs encoder_dim equal to decoder_dim, because the decoder "
+                f"starts from its final states, but they are {encoder_dim} and {decoder_dim}; make them equal."
             )
         self.annotation_dim, self.input_feeding, self.fix_norm = encoder_dim, input_feeding, fix_norm
         self.encoder_kind, self.decoder_kind = encoder, decoder

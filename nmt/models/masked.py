@@ -1,7 +1,7 @@
 """Masked pretraining (BERT, Devlin et al. 2019): the Transformer's encoder predicts pieces hidden from it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -28,7 +28,7 @@ class MaskedTransformer(Attending):
     arguments have the same meaning as in `Transformer`. Raises Mistake if the vocabulary is not joint.
     """
 
-    queries: ClassVar = {"encoder_self": Transformer.queries["encoder_self"]}
+    queries: Mapping[str, str] = {"encoder_self": Transformer.queries["encoder_self"]}
 
     def __init__(
         self,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -58,7 +58,7 @@ class Transformer(Seq2Seq):
     overrides `dropout` at the places named in `Dropouts`.
     """
 
-    queries: ClassVar = {
+    queries: Mapping[str, str] = {
         "encoder_self": "every source position, attending to all source positions",
         "decoder_self": "every target position t, attending to the positions 0 to t",
         "cross": "every target position t after its self-attention, attending to the source",

@@ -1,35 +1,24 @@
-"""A trial build of a run's model, optimizer, schedule and search, so that invalid values are reported at once."""
+"""What a trial build of a run reports at once: invalid values, and choices that do not fit the model."""
 
 import logging
+from collections.abc import Callable
+from typing import Any
 
-import torch
 from torch import nn
 
 from nmt.config.nodes import make
 from nmt.config.schema import RunSettings
 from nmt.errors import Mistake
 from nmt.kernels.dropout import Dropout
-from nmt.models import Seq2Seq, VocabularySizes
+from nmt.models import Seq2Seq
 from nmt.sites import SITES
 from nmt.training.objectives import Objective, RDrop, SimCut
-from nmt.training.task import build_task
 
 logger = logging.getLogger(__name__)
 
-# Any size will do: whether a model can be built does not depend on it.
-_VOCABULARY = VocabularySizes(8, 8, joint=False)
 
-
-def check_buildable(settings: RunSettings) -> None:
-    """Builds the model (on the meta device), initial weights, optimizer, schedule and search once, and discards them.
-
-    Raises Mistake for the first invalid value, so that it is reported before the corpora are read.
-    """
-    with torch.device("meta"):
-        model = make(settings.model)(vocabulary=_VOCABULARY)
-        if settings.context.model is not None:
-            model = make(settings.context.model)(model)
-        make(settings.initializer)(model)
+def check_translation(settings: RunSettings, model: Seq2Seq) -> None:
+    """Raises Mistake for a choice of scorer, context or search that does not fit the model."""
     _check_sites(settings, model)
     most = model.max_context
     if most is not None and settings.context.sentences > most:
@@ -37,7 +26,6 @@ def check_buildable(settings: RunSettings) -> None:
             f"context.sentences is {settings.context.sentences}, but the scorer for earlier sentences has "
             f"weights for only {most} of them: lower context.sentences, or raise the scorer's max_length."
         )
-    build_task(settings, model).configure_optimizers()
     _warn_of_equal_passes(make(settings.objective), model)
     make(settings.search)
 
@@ -65,3 +53,17 @@ def _warn_of_equal_passes(objective: Objective, model: Seq2Seq) -> None:
             "amounts to cross entropy at twice the cost: add model.dropout=0.1, for example.",
             name,
         )
+
+
+def built(key: str, part: Callable[..., Any], subject: Any) -> Any:
+    """The optimizer or schedule of `subject`. Raises Mistake if torch rejects a value of the node under `key`."""
+    try:
+        return part(subject)
+    except (ValueError, TypeError, LookupError, RuntimeError) as error:
+        # torch checks some values and stumbles over others, such as betas=[0.9]. Only a class of torch, which gets
+        # nothing but the user's values, is spared its traceback: in any other class the error may be a bug.
+        target = getattr(part, "func", part)
+        if isinstance(error, Mistake) or not target.__module__.startswith("torch."):
+            raise
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise Mistake(f"The {key} cannot be built: {target.__name__} rejects a value of it ({reason}).") from error

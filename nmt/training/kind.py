@@ -8,21 +8,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
+import torch
 from lightning.pytorch.callbacks import Callback
 
 from nmt.config.direction import Direction
 from nmt.config.job import Job
-from nmt.config.schema import LoopSettings
+from nmt.config.nodes import make
 from nmt.data.batch import Example
 from nmt.data.drawn_pairs import DrawnPairs
 from nmt.data.module import Collate
 from nmt.models.base import Attending
 from nmt.runs.directory import RunDirectory
 from nmt.text import TokenizerPair
-from nmt.training.origin import Origin, Start
+from nmt.training.origin import ConfigOrigin, PretrainedRun, SettingsT
 from nmt.training.task import TrainingTask
 
-SettingsT = TypeVar("SettingsT", bound=LoopSettings)
 ModelT = TypeVar("ModelT", bound=Attending)
 
 
@@ -57,25 +57,36 @@ class Corpora(ABC, Generic[SettingsT]):
         """The filtered and tokenized sentences."""
 
 
-class Kind(ABC, Generic[SettingsT, ModelT]):
+class TrainingKind(ABC, Generic[SettingsT, ModelT]):
     """A kind of training; `settings` is the class of what its run directories store."""
 
     settings: type[SettingsT]
 
     @abstractmethod
-    def new(self, job: Job[Any], run: RunDirectory, changes: Mapping[str, Any]) -> Origin[SettingsT]:
+    def new(self, job: Job[Any], run: RunDirectory, changes: Mapping[str, Any]) -> ConfigOrigin[SettingsT]:
         """The configuration of a new run, with `changes`, which save memory."""
 
-    def start(self, settings: SettingsT, run: RunDirectory) -> Start | None:
+    def start(self, settings: SettingsT, run: RunDirectory) -> PretrainedRun | None:
         """The finished run whose weights and tokenizers a run in the folder `run` starts from, if any."""
         return None
 
-    @abstractmethod
     def check_buildable(self, settings: SettingsT) -> None:
         """Builds the model (on the meta device), initial weights, optimizer and schedule once, and discards them.
 
         Raises Mistake for the first invalid value, so that it is reported before the text is read.
         """
+        with torch.device("meta"):
+            model = self.trial_model(settings)
+            make(settings.initializer)(model)
+        self.check_choices(settings, model)
+        self.task(settings, model).configure_optimizers()
+
+    @abstractmethod
+    def trial_model(self, settings: SettingsT) -> ModelT:
+        """The model with a tiny vocabulary: whether a model can be built does not depend on its size."""
+
+    def check_choices(self, settings: SettingsT, model: ModelT) -> None:
+        """Raises Mistake for a choice that does not fit the model."""
 
     def direction(self, settings: SettingsT) -> Direction | None:
         """The languages of the two tokenizers; None if there is one vocabulary and no translation."""
@@ -86,7 +97,7 @@ class Kind(ABC, Generic[SettingsT, ModelT]):
         """The text files of a run. Raises Mistake if one is missing or a line of it cannot be read."""
 
     @abstractmethod
-    def model(self, settings: SettingsT, tokenizers: TokenizerPair, start: Start | None) -> ModelT:
+    def model(self, settings: SettingsT, tokenizers: TokenizerPair, start: PretrainedRun | None) -> ModelT:
         """The model, with new weights or those of `start`."""
 
     @abstractmethod

@@ -8,10 +8,11 @@ from jaxtyping import Int
 from nmt.config.nodes import Config
 from nmt.config.schema import LoopSettings
 from nmt.data.plan import Mixing, plan_epoch
-from nmt.training.progress import NO_LIMIT
 
 logger = logging.getLogger(__name__)
 
+NO_LIMIT = 10**9
+"""The length of the stream of batches, in steps, for a run that limits neither steps nor epochs."""
 LIMITS = ("trainer.max_steps", "trainer.max_epochs", "trainer.max_time", "validation.patience")
 
 

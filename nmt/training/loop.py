@@ -33,10 +33,10 @@ from nmt.training.checkpoints import (
 from nmt.training.extensions import build_callbacks, build_loggers
 from nmt.training.limits import reached_limits
 from nmt.training.machine import build_trainer
+from nmt.training.not_finite import NotFinite
 from nmt.training.out_of_memory import batch_too_large
 from nmt.training.preparation import Prepared
 from nmt.training.progress import Progress
-from nmt.training.step import NotFinite
 from nmt.training.stopping import FollowPlateau, LastValidation, StopEarly, StopOnSignal, Stopped
 
 logger = logging.getLogger(__name__)
@@ -82,9 +82,15 @@ def fit(prepared: Prepared) -> dict[str, Any]:
     # The callbacks run between the steps. Lightning calls them in this order, except that it calls those that save
     # checkpoints last.
     bar = sys.stderr.isatty()
-    progress = Progress(task, settings.trainer.log_every_n_steps, not bar, settings.trainer.max_seconds, task.counted)
-    seconds = settings.trainer.max_seconds
-    time_limit = Timer(None if seconds is None else timedelta(seconds=seconds), verbose=False)
+    max_seconds = settings.trainer.max_seconds
+    progress = Progress(
+        task,
+        every=settings.trainer.log_every_n_steps,
+        lines=not bar,
+        max_seconds=max_seconds,
+        counted=task.counted,
+    )
+    time_limit = Timer(None if max_seconds is None else timedelta(seconds=max_seconds), verbose=False)
     stop_early = StopEarly(
         validation.metric,
         patience=validation.patience,
@@ -117,8 +123,7 @@ def fit(prepared: Prepared) -> dict[str, Any]:
     if loggers:
         callbacks.append(LearningRateMonitor(logging_interval="step"))
 
-    # The loop over the steps is Lightning's: forward, backward, optimizer step, and a validation every validation.every
-    # steps.
+    # Lightning iterates and validates every validation.every steps; each step is training_step in step.py.
     trainer = build_trainer(
         settings.trainer,
         max_steps=prepared.max_steps,
@@ -174,7 +179,8 @@ def fit(prepared: Prepared) -> dict[str, Any]:
     checkpoint, value = load_checkpoint(Path(best.best_model_path)), best.best_model_score
     task.load_state_dict(checkpoint["state_dict"])
     save_weights(prepared.model, run.weights)
-    speed = progress.training_seconds
+    # What metrics.json says about training: its cost, and the validation score of the saved weights.
+    seconds = progress.training_seconds
     return {
         **used,
         "best": {
@@ -183,7 +189,7 @@ def fit(prepared: Prepared) -> dict[str, Any]:
             "value": None if value is None else round(value.item(), 4),
         },
         "target_tokens": task.target_tokens,
-        "target_tokens_per_second": round(task.target_tokens / speed) if speed else None,
+        "target_tokens_per_second": round(task.target_tokens / seconds) if seconds else None,
         # The jobs of a sweep may share a process, whose peak memory then belongs to no single job.
         "peak_memory_mib": None if prepared.in_sweep else peak_memory_mib(),
     }
@@ -203,8 +209,12 @@ def step_as_text(error: NotFinite, prepared: Prepared) -> dict[str, Any]:
         "loss": str(error.loss),
         "gradient_norm": str(error.norm),
         "sentences": [
-            {"index": each.number, "source": source.decode(each.source), "target": target.decode(each.target)}
-            for each in error.examples
+            {
+                "index": example.number,
+                "source": source.decode(example.source),
+                "target": target.decode(example.target),
+            }
+            for example in error.examples
         ],
     }
 
@@ -217,8 +227,8 @@ def full_disk(run: RunDirectory) -> Iterator[None]:
     except OSError as error:
         if error.errno not in FULL_DISK:
             raise
-        place = error.filename or run.path
-        raise CheckFailed(f"The disk is full ({place}). Free some space. {where_to_resume(run)}") from error
+        path = error.filename or run.path
+        raise CheckFailed(f"The disk is full ({path}). Free some space. {where_to_resume(run)}") from error
 
 
 def where_to_resume(run: RunDirectory) -> str:
@@ -232,6 +242,6 @@ def where_to_resume(run: RunDirectory) -> str:
         return f"There is no checkpoint yet: {command} starts over."
     step = ""
     with suppress(Exception):  # called while another error is being raised
-        found = torch.load(whole, map_location="cpu", weights_only=True, mmap=True)
-        step = f" (step {found['global_step']})"
+        checkpoint = torch.load(whole, map_location="cpu", weights_only=True, mmap=True)
+        step = f" (step {checkpoint['global_step']})"
     return f"{whole}{step} is intact: resume=true continues from it."

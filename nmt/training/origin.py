@@ -21,14 +21,14 @@ BATCHES = ("batching.batch_tokens", "trainer.accumulate_grad_batches")
 ADAPTED = (*BATCHES, "tokenizer.size")
 """The keys that a run may change by itself to save memory, or to suit the number of processes or a small corpus."""
 
-Start = LoadedRun | LoadedEncoder
+PretrainedRun = LoadedRun | LoadedEncoder
 """A finished run whose weights a new run starts from: a translation model or a pretrained encoder."""
 
 SettingsT = TypeVar("SettingsT", bound=LoopSettings)
 
 
 @dataclass(frozen=True)
-class Origin(Generic[SettingsT]):
+class ConfigOrigin(Generic[SettingsT]):
     """The configuration of a run and where it comes from."""
 
     config: Config
@@ -37,7 +37,7 @@ class Origin(Generic[SettingsT]):
     """The same configuration, validated."""
     original: Config
     """The configuration of the command line, or the stored one, before anything was inherited or changed."""
-    start: Start | None = None
+    start: PretrainedRun | None = None
     """The run that start_from names; not loaded yet for a resumed run, which rarely needs it."""
     metrics: Config = field(default_factory=dict)
     """The record of the run to resume; empty for a new run."""

@@ -1,7 +1,7 @@
 """Preparation of a training run: from a command to a run that is ready to train, told once for all runs.
 
 A run is new, starts from the weights of another run, or resumes from its own directory. It trains a translation model
-or pretrains an encoder; a `Kind` holds what differs between these two.
+or pretrains an encoder; a `TrainingKind` holds what differs between these two.
 """
 
 import logging
@@ -25,7 +25,7 @@ from nmt.runs.directory import RunDirectory
 from nmt.runs.record import training_record
 from nmt.text import TokenizerPair
 from nmt.training.extensions import check_extensions
-from nmt.training.kind import Kind, ModelT
+from nmt.training.kind import ModelT, TrainingKind
 from nmt.training.limits import steps_of_training
 from nmt.training.machine import choose_machine, faster_precision, quiet
 from nmt.training.origin import SettingsT
@@ -95,7 +95,7 @@ def run_folder(job: Job[Any]) -> Path:
 
 
 def prepare(
-    job: Job[Any], run: RunDirectory, kind: Kind[SettingsT, ModelT], *, changes: Mapping[str, Any]
+    job: Job[Any], run: RunDirectory, kind: TrainingKind[SettingsT, ModelT], *, changes: Mapping[str, Any]
 ) -> Prepared[SettingsT, ModelT]:
     """Prepares a run; `changes` are the settings, by key, that replace others to save memory.
 

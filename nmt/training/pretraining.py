@@ -23,28 +23,26 @@ from nmt.models import MaskedTransformer, VocabularySizes
 from nmt.runs.directory import RunDirectory
 from nmt.runs.encoder import build_encoder
 from nmt.text import TokenizerPair
-from nmt.training.kind import Corpora, Examples, Kind
+from nmt.training.kind import Corpora, Examples, TrainingKind
 from nmt.training.masked_task import MaskedTask, build_masked_task
-from nmt.training.origin import Origin, Start, stored_keys
+from nmt.training.origin import ConfigOrigin, PretrainedRun, stored_keys
 
 logger = logging.getLogger(__name__)
 
 
-class MaskedPretraining(Kind[EncoderSettings, MaskedTransformer]):
+class MaskedPretraining(TrainingKind[EncoderSettings, MaskedTransformer]):
     """Pretraining an encoder on text without translations (Devlin et al. 2019)."""
 
     settings = EncoderSettings
 
-    def new(self, job: Job[Any], run: RunDirectory, changes: Mapping[str, Any]) -> Origin[EncoderSettings]:
+    def new(self, job: Job[Any], run: RunDirectory, changes: Mapping[str, Any]) -> ConfigOrigin[EncoderSettings]:
         asked = stored_keys(job.config)
         config = with_values(asked, changes)
-        return Origin(config, validated(EncoderSettings, config), original=asked)
+        return ConfigOrigin(config, validated(EncoderSettings, config), original=asked)
 
-    def check_buildable(self, settings: EncoderSettings) -> None:
-        with torch.device("meta"):
-            model = make(settings.model)(vocabulary=VocabularySizes(8, 8, joint=True))
-            make(settings.initializer)(model)
-        build_masked_task(settings, model).configure_optimizers()
+    def trial_model(self, settings: EncoderSettings) -> MaskedTransformer:
+        model: MaskedTransformer = make(settings.model)(vocabulary=VocabularySizes(8, 8, joint=True))
+        return model
 
     def corpora(self, settings: EncoderSettings) -> "TextFiles":
         data = settings.data
@@ -57,7 +55,9 @@ class MaskedPretraining(Kind[EncoderSettings, MaskedTransformer]):
             split=split_lines(files["train"], files["valid"] or None, data.valid_lines, files["exclude"]),
         )
 
-    def model(self, settings: EncoderSettings, tokenizers: TokenizerPair, start: Start | None) -> MaskedTransformer:
+    def model(
+        self, settings: EncoderSettings, tokenizers: TokenizerPair, start: PretrainedRun | None
+    ) -> MaskedTransformer:
         torch.manual_seed(settings.seed)
         model = build_encoder(settings.model, tokenizers)
         make(settings.initializer)(model)

@@ -9,12 +9,10 @@ from typing import Any
 from lightning import LightningModule, Trainer
 from lightning.pytorch.callbacks import Callback
 
+from nmt.training.limits import NO_LIMIT
 from nmt.training.task import TrainingTask
 
 logger = logging.getLogger(__name__)
-
-NO_LIMIT = 10**9
-"""The length of the stream of batches, in steps, for a run that limits neither steps nor epochs."""
 
 
 class Progress(Callback):

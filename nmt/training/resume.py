@@ -15,14 +15,14 @@ from nmt.errors import Mistake
 from nmt.runs.directory import RunDirectory
 from nmt.training.checkpoints import newest_whole
 from nmt.training.limits import LIMITS, reached_limits
-from nmt.training.origin import LOGGER, MAY_CHANGE, Origin, SettingsT
+from nmt.training.origin import LOGGER, MAY_CHANGE, ConfigOrigin, SettingsT
 
 logger = logging.getLogger(__name__)
 
 
 def stored_run(
     job: Job[Any], run: RunDirectory, changes: Mapping[str, Any], settings_class: type[SettingsT]
-) -> Origin[SettingsT]:
+) -> ConfigOrigin[SettingsT]:
     """The stored configuration of a run, with what the command line may change and with `changes`, which save memory.
 
     Raises Mistake if there is no run, if it cannot be used, or if the command line changes a setting that must stay
@@ -41,7 +41,7 @@ def stored_run(
     if finished:
         check_continues(stored, config, validated(settings_class, config), run.path, metrics)
     config = with_values(config, changes)
-    return Origin(config, validated(settings_class, config), original=stored, metrics=metrics, finished=finished)
+    return ConfigOrigin(config, validated(settings_class, config), original=stored, metrics=metrics, finished=finished)
 
 
 def resumed_config(job: Job[Any], stored: Config, metrics: Config, path: Path) -> Config:

@@ -18,7 +18,7 @@ from nmt.runs.directory import RunDirectory
 from nmt.runs.encoder import LoadedEncoder, build_encoder, load_encoder
 from nmt.runs.load import load_run
 from nmt.sites import DOCUMENT_SITES, SENTENCE_SITES
-from nmt.training.origin import Start
+from nmt.training.origin import PretrainedRun
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ _ARCHITECTURE = ("model", "scorer", "window", "normalizer", *SENTENCE_SITES)
 _CONTEXT = ("context", *DOCUMENT_SITES)
 
 
-def finished_run(settings: RunSettings, run_dir: Path) -> Start | None:
+def finished_run(settings: RunSettings, run_dir: Path) -> PretrainedRun | None:
     """The run that start_from names, for a run in the folder `run_dir`: a translation model or a pretrained encoder.
 
     Raises Mistake if it is not a finished run with the same direction.
@@ -55,7 +55,7 @@ def finished_run(settings: RunSettings, run_dir: Path) -> Start | None:
     return run
 
 
-def inherited(config: Config, given: Sequence[str], start: Start) -> Config:
+def inherited(config: Config, given: Sequence[str], start: PretrainedRun) -> Config:
     """The configuration with the model and tokenizer settings of `start`, except those that the command line gives."""
     inherit = _with_encoder if isinstance(start, LoadedEncoder) else _with_model
     new = inherit(config, given, start.directory.config())
@@ -106,7 +106,7 @@ def _with_encoder(config: Config, given: Sequence[str], start: Config) -> Config
     return with_values(new, {key: value_at(config, key) for key in single})
 
 
-def check_same(start: Start, settings: RunSettings) -> None:
+def check_same(start: PretrainedRun, settings: RunSettings) -> None:
     """Raises Mistake if the model or the tokenizers differ from those of `start`; the message says what to change.
 
     If `start` is a pretrained encoder, only the encoder's own settings are compared.
@@ -147,7 +147,7 @@ def check_same(start: Start, settings: RunSettings) -> None:
     )
 
 
-def take_weights(start: Start, model: Seq2Seq) -> None:
+def take_weights(start: PretrainedRun, model: Seq2Seq) -> None:
     """Copies the weights of `start` into a model. A pretrained encoder sets only its own part of the model."""
     target = model
     if isinstance(model, DocumentModel) and not isinstance(start.model, DocumentModel):
@@ -166,7 +166,7 @@ def take_weights(start: Start, model: Seq2Seq) -> None:
         raise Mistake(f"{start.directory.weights} has weights that the model lacks, such as {unexpected[0]}.")
 
 
-def start_weights(start: Start | None, recorded: Config) -> Config:
+def start_weights(start: PretrainedRun | None, recorded: Config) -> Config:
     """The SHA-256 of the weights that a run starts from, or the one recorded in its metrics, if any."""
     if start is not None:
         return {"start_weights": file_digest(start.directory.weights)}

@@ -1,9 +1,7 @@
 """One optimizer step, from its batches to the new weights."""
 
 import hashlib
-import logging
 import math
-from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, cast
@@ -18,11 +16,10 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from nmt.data.batch import Example
-from nmt.errors import CheckFailed, Mistake
 from nmt.models.base import Attending
+from nmt.training.buildable import built
+from nmt.training.not_finite import NotFinite, of_all_processes, skip_or_stop
 from nmt.training.recorded_steps import RecordedSteps
-
-logger = logging.getLogger(__name__)
 
 Sums = Mapping[str, Tensor]
 """Sums over the tokens to predict, by name; 'loss', in nats, is minimized, and all are logged per token."""
@@ -32,24 +29,6 @@ def batch_seed(seed: int, batch: int, rank: int) -> int:
     """The seed of one batch's dropout: a 63-bit hash, so that neither resuming nor other batches affect it."""
     digest = hashlib.blake2b(f"{seed}/{batch}/{rank}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1
-
-
-class NotFinite(CheckFailed):
-    """The loss or the gradient norm of a step is infinite or NaN.
-
-    examples: the step's sentence pairs, before word dropout; skipped: how many such steps were skipped before it.
-    """
-
-    def __init__(self, step: int, loss: float, norm: float, examples: list[Example], skipped: int) -> None:
-        super().__init__(f"At step {step} the loss is {loss:.4g} and the norm of its gradient is {norm:.4g}.")
-        self.step, self.loss, self.norm, self.examples, self.skipped = step, loss, norm, examples, skipped
-
-    def remedy(self) -> str:
-        """How to continue training."""
-        return (
-            "Start over with a lower optimizer.lr or a longer schedule.warmup and overwrite=true, or continue with "
-            f"resume=true max_skipped_steps={self.skipped + 3}, which skips up to three more such steps."
-        )
 
 
 class OptimizerStep(LightningModule):
@@ -79,24 +58,26 @@ class OptimizerStep(LightningModule):
         self._optimizer, self._schedule = optimizer, schedule
 
     def configure_optimizers(self) -> OptimizerLRSchedulerConfig:
-        optimizer = _built("optimizer", self._optimizer, self.model.parameters())
-        schedule = _built("schedule", self._schedule, optimizer)
+        optimizer = built("optimizer", self._optimizer, self.model.parameters())
+        schedule = built("schedule", self._schedule, optimizer)
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule}}
 
-    @abstractmethod
+    @property
+    def loss_scaler(self) -> Any:
+        """Multiplies the loss in float16, whose small gradients would become 0; None in other precisions."""
+        return getattr(self.trainer.precision_plugin, "scaler", None)
+
     def training_sums(self, batch: Any) -> Sums:
         """What a training batch adds to the sums of its step."""
         raise NotImplementedError
 
-    @abstractmethod
     def examples(self, batch: Any) -> list[Example]:
         """The sentences of a batch, for the report on a step whose loss or gradient is not finite."""
         raise NotImplementedError
 
     def training_step(self, batches: Sequence[Any], batch_idx: int) -> None:
         """Takes one optimizer step."""
-        trainer = self.trainer
-        scaler = getattr(trainer.precision_plugin, "scaler", None)  # of float16, whose small gradients would become 0
+        trainer, scaler = self.trainer, self.loss_scaler
         # Lightning's wrapper of the optimizer, whose `step` counts trainer.global_step.
         optimizer, schedule = cast(Any, self.optimizers()), cast(Any, self.lr_schedulers())
         steps_before = trainer.global_step
@@ -130,7 +111,11 @@ class OptimizerStep(LightningModule):
             if self.clips_by_value:
                 clip_grad_value_(self.parameters(), self.clip_limit * scale)
         else:
-            self._skip_or_stop(steps_before + 1, means["train_loss"].item(), norm, batches)
+            examples = [example for batch in batches for example in self.examples(batch)]
+            examples = of_all_processes(examples, trainer.world_size)
+            error = NotFinite(steps_before + 1, means["train_loss"].item(), norm, examples, self.skipped_steps)
+            self.skipped_steps = skip_or_stop(error, self.max_skipped_steps)
+            self.zero_grad(set_to_none=True)
 
         # Update the weights. A skipped step has no gradients, so it changes nothing, but it counts as a step.
         with self._without_autocast():
@@ -164,34 +149,6 @@ class OptimizerStep(LightningModule):
         """Lightning calls `training_step` within autocast, which is meant for the forward pass alone."""
         return torch.autocast(self.device.type, enabled=False)
 
-    def _skip_or_stop(self, step: int, loss: float, norm: float, batches: Sequence[Any]) -> None:
-        """Drops the gradients of a step that are not finite; raises NotFinite if too many steps have been skipped."""
-        examples = [example for batch in batches for example in self.examples(batch)]
-        if self.trainer.world_size > 1:
-            gathered: list[list[Example]] = [[]] * self.trainer.world_size
-            torch.distributed.all_gather_object(gathered, examples)
-            examples = [example for part in gathered for example in part]
-        error = NotFinite(step, loss, norm, examples, self.skipped_steps)
-        if self.skipped_steps >= self.max_skipped_steps:
-            raise error
-        self.skipped_steps += 1
-        logger.warning("Step %d is skipped (%d of %d): %s", step, self.skipped_steps, self.max_skipped_steps, error)
-        self.zero_grad(set_to_none=True)
-
     def _over_processes(self, value: Tensor | float) -> Tensor:
         tensor = torch.as_tensor(value, dtype=torch.float32, device=self.device)
         return self.trainer.strategy.reduce(tensor, reduce_op="sum")
-
-
-def _built(key: str, part: Callable[..., Any], subject: Any) -> Any:
-    """The optimizer or schedule of `subject`. Raises Mistake if torch rejects a value of the node under `key`."""
-    try:
-        return part(subject)
-    except (ValueError, TypeError, LookupError, RuntimeError) as error:
-        # torch checks some values and stumbles over others, such as betas=[0.9]. Only a class of torch, which gets
-        # nothing but the user's values, is spared its traceback: in any other class the error may be a bug.
-        target = getattr(part, "func", part)
-        if isinstance(error, Mistake) or not target.__module__.startswith("torch."):
-            raise
-        reason = " ".join(str(error).split()).rstrip(".")
-        raise Mistake(f"The {key} cannot be built: {target.__name__} rejects a value of it ({reason}).") from error

@@ -1,6 +1,5 @@
 """What training computes and what a validation measures: the cross entropy per target token, in nats."""
 
-from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -22,12 +21,11 @@ from nmt.training.step import OptimizerStep, Sums
 
 
 class TrainingTask(OptimizerStep):
-    """Also measures the loss on the validation split, and says what of a step a checkpoint keeps."""
+    """Adds validation and the counters stored in checkpoints."""
 
     counted: ClassVar = "target tokens"
     """What progress messages call the tokens to predict."""
 
-    @abstractmethod
     def validation_sums(self, batch: Any) -> Sums:
         """What a validation batch adds to the sums of its validation."""
         raise NotImplementedError
@@ -38,8 +36,7 @@ class TrainingTask(OptimizerStep):
         A loss scaler would have to act between the passes of a recorded step, and anomaly detection cannot see them.
         """
         single = isinstance(self.trainer.strategy, SingleDeviceStrategy) and self.device.type == "cuda"
-        scaled = getattr(self.trainer.precision_plugin, "scaler", None) is not None
-        if single and self.model.recordable and not scaled and not torch.is_anomaly_enabled():
+        if single and self.model.recordable and self.loss_scaler is None and not torch.is_anomaly_enabled():
             self.recorded = RecordedSteps(self.training_sums, self.parameters(), CudaRecorder())
 
     def on_train_end(self) -> None:

@@ -25,14 +25,14 @@ from nmt.data.filters import Filters
 from nmt.data.plan import Mixing
 from nmt.data.vocabulary import learned_tokenizers
 from nmt.errors import Mistake
-from nmt.models import DocumentModel, Seq2Seq
+from nmt.models import DocumentModel, Seq2Seq, VocabularySizes
 from nmt.runs.directory import RunDirectory
 from nmt.runs.encoder import LoadedEncoder
 from nmt.runs.load import LoadedRun, build_model, context_window
 from nmt.text import TokenizerPair
-from nmt.training.buildable import check_buildable
-from nmt.training.kind import Corpora, Examples, Kind
-from nmt.training.origin import Origin, Start, stored_keys
+from nmt.training.buildable import check_translation
+from nmt.training.kind import Corpora, Examples, TrainingKind
+from nmt.training.origin import ConfigOrigin, PretrainedRun, stored_keys
 from nmt.training.start_from import check_same, finished_run, inherited, take_weights
 from nmt.training.task import TranslationTask, build_task
 from nmt.training.validation import translation_validations
@@ -40,12 +40,12 @@ from nmt.training.validation import translation_validations
 logger = logging.getLogger(__name__)
 
 
-class Translation(Kind[RunSettings, Seq2Seq]):
+class Translation(TrainingKind[RunSettings, Seq2Seq]):
     """Training a translation model on pairs of sentences."""
 
     settings = RunSettings
 
-    def new(self, job: Job[Any], run: RunDirectory, changes: Mapping[str, Any]) -> Origin[RunSettings]:
+    def new(self, job: Job[Any], run: RunDirectory, changes: Mapping[str, Any]) -> ConfigOrigin[RunSettings]:
         asked = stored_keys(job.config)
         start = self.start(job.settings, run)
         config = with_values(asked if start is None else inherited(asked, job.given, start), changes)
@@ -58,13 +58,17 @@ class Translation(Kind[RunSettings, Seq2Seq]):
                 "choose another experiment=, or set experiment=none to get the general defaults.",
                 "schedule" if start else "vocabulary, schedule",
             )
-        return Origin(config, settings, original=asked, start=start)
+        return ConfigOrigin(config, settings, original=asked, start=start)
 
-    def start(self, settings: RunSettings, run: RunDirectory) -> Start | None:
+    def start(self, settings: RunSettings, run: RunDirectory) -> PretrainedRun | None:
         return finished_run(settings, run.path)
 
-    def check_buildable(self, settings: RunSettings) -> None:
-        check_buildable(settings)
+    def trial_model(self, settings: RunSettings) -> Seq2Seq:
+        model: Seq2Seq = make(settings.model)(vocabulary=VocabularySizes(8, 8, joint=False))
+        return model if settings.context.model is None else make(settings.context.model)(model)
+
+    def check_choices(self, settings: RunSettings, model: Seq2Seq) -> None:
+        check_translation(settings, model)
 
     def direction(self, settings: RunSettings) -> Direction:
         return settings.direction
@@ -75,7 +79,7 @@ class Translation(Kind[RunSettings, Seq2Seq]):
         check_boundaries(settings)
         return corpora
 
-    def model(self, settings: RunSettings, tokenizers: TokenizerPair, start: Start | None) -> Seq2Seq:
+    def model(self, settings: RunSettings, tokenizers: TokenizerPair, start: PretrainedRun | None) -> Seq2Seq:
         torch.manual_seed(settings.seed)
         model = build_model(settings.model, tokenizers, settings.context.model)
         if start is None or isinstance(start, LoadedEncoder):

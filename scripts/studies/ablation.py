@@ -27,7 +27,7 @@ from nmt.files import check_folder
 from nmt.runs.directory import RunDirectory
 from nmt.scoring.score_table import System, run_system
 from nmt.tables import Table
-from nmt.training.buildable import check_buildable
+from nmt.training.translation import Translation
 from scripts.mistakes import report_mistakes
 from scripts.studies import results_report
 from scripts.studies.sweep import add_circumstances, circumstances, sweep, threads_each, unfinished
@@ -76,7 +76,7 @@ def refused(names: Sequence[str], overrides: Sequence[str]) -> dict[str, str]:
 
 def _composed(overrides: Sequence[str]) -> Config:
     config = configuration("train", [*overrides, "run_dir=unused"])
-    check_buildable(validated(TrainSettings, config))
+    Translation().check_buildable(validated(TrainSettings, config))
     return config
 
 

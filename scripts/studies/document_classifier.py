@@ -41,7 +41,7 @@ from nmt.config.direction import Direction
 from nmt.data.corpus import read_pairs
 from nmt.data.documents import check_documents, read_documents
 from nmt.errors import Mistake
-from nmt.models.encoders import annotate
+from nmt.models.encoders import run_layer
 from nmt.text import PAD, UNK
 from scripts.intervals import wilson
 from scripts.mistakes import report_mistakes
@@ -144,7 +144,7 @@ class Level(nn.Module):
 
     def forward(self, inputs: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """The vectors (sequences, 2 dim) and weights (sequences, n) of inputs (sequences, n, input_dim)."""
-        annotations, _ = annotate(self.encoder, inputs, lengths)
+        annotations, _ = run_layer(self.encoder, inputs, lengths)
         keys = annotations.unsqueeze(1)
         query = keys.new_ones(len(keys), 1, 1, 1)
         mask = lengths_to_mask(lengths, inputs.shape[1])[:, None, None, :]

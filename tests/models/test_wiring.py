@@ -75,7 +75,7 @@ def test_the_reversed_encoder_of_luong_passes_its_final_states_to_the_decoder(se
 def test_an_encoder_of_the_wrong_width_is_refused(make_model):
     with pytest.raises(
         Mistake,
-        match=r"^encoder@model=reversed needs encoder_dim equal to decoder_dim, .* but they are 14 and 15; make",
+        match=r"^The encoder Reversed needs encoder_dim equal to decoder_dim, .* but they are 14 and 15; make",
     ):
         make_model("luong", "general", encoder="reversed", decoder_dim=15)
 

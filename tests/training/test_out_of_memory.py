@@ -12,7 +12,7 @@ from nmt.config.job import Job
 from nmt.data.batch import Batch
 from nmt.errors import CheckFailed, Mistake
 from nmt.runs.directory import RunDirectory
-from nmt.training.kind import Kind
+from nmt.training.kind import TrainingKind
 from nmt.training.preparation import Prepared, prepare
 from nmt.training.task import TranslationTask
 
@@ -111,7 +111,7 @@ def test_steps_that_were_made_are_not_thrown_away(
 def test_a_run_that_is_written_while_the_halved_one_is_prepared_is_kept(
     corpus: Path, job: Callable[..., Job], limit: Limit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def prepare_beside_another(job: Job, run: RunDirectory, kind: Kind, *, changes: dict[str, int]) -> Prepared:
+    def prepare_beside_another(job: Job, run: RunDirectory, kind: TrainingKind, *, changes: dict[str, int]) -> Prepared:
         prepared = prepare(job, run, kind, changes=changes)
         if changes:
             run.write_metrics({"finished": False, "by": "another"})

@@ -8,7 +8,8 @@ import torch
 from lightning import LightningModule, Trainer
 
 from nmt.training import progress
-from nmt.training.progress import NO_LIMIT, Progress
+from nmt.training.limits import NO_LIMIT
+from nmt.training.progress import Progress
 from nmt.training.task import TranslationTask
 
 

@@ -5,11 +5,10 @@ A CUDA graph repeats work on the same memory. Without a GPU, calling the work ag
 
 import gc
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 import torch
@@ -326,80 +325,19 @@ def test_steps_are_recorded_on_one_gpu_without_a_loss_scaler(
     assert task.recorded is None
 
 
-class Cuda:
-    """The parts of torch.cuda that a recording uses, with a log of their calls."""
-
-    def __init__(self, used: int = 1, failing: bool = False) -> None:
-        self.log, self.used, self.failing = list[str](), used, failing
-        self.default_generators = [self]
-
-    def __getattr__(self, name: str) -> Any:
-        def call(*args: Any, **options: Any) -> Any:
-            self.log.append(name)
-            return self
-
-        return call
-
-    def max_memory_allocated(self) -> int:
-        return self.used
-
-    def memory_reserved(self) -> int:
-        return 2
-
-    def mem_get_info(self) -> tuple[int, int]:
-        return 8, 20
-
-    def current_device(self) -> int:
-        return 0
-
-    def initial_seed(self) -> int:
-        return 7
-
-    def manual_seed(self, seed: int) -> None:
-        self.log.append(f"seed {seed}")
-
-    @contextmanager
-    def stream(self, stream: Any) -> Iterator[None]:
-        yield
-
-    def capture_end(self) -> None:
-        self.log.append("capture_end")
-        if self.failing:
-            raise RuntimeError("the recording is invalid")
-
-
-def with_cuda(cuda: Cuda, monkeypatch: pytest.MonkeyPatch) -> CudaRecorder:
+def with_cuda(monkeypatch: pytest.MonkeyPatch, used: int) -> CudaRecorder:
+    """A recorder on a GPU that has used so much of its memory, and whose recordings fail."""
+    cuda = MagicMock()
+    cuda.max_memory_allocated.return_value, cuda.memory_reserved.return_value = used, 2
+    cuda.mem_get_info.return_value = 8, 20
+    cuda.CUDAGraph.return_value.capture_end.side_effect = RuntimeError("the recording is invalid")
     monkeypatch.setattr(torch, "cuda", cuda)
-    monkeypatch.setattr(torch, "Generator", lambda device: cuda)
-    for name in ("_cuda_endAllocateToPool", "_cuda_releasePool"):  # absent from builds without CUDA
-        monkeypatch.setattr(torch._C, name, lambda device, pool, name=name: cuda.log.append(name), raising=False)
+    monkeypatch.setattr(torch, "Generator", MagicMock())
     return CudaRecorder()
 
 
-def test_a_recording_ends_with_a_graph_to_replay(monkeypatch: pytest.MonkeyPatch) -> None:
-    cuda = Cuda()
-    record = with_cuda(cuda, monkeypatch)
-    replay = record(lambda: cuda.log.append("work"))
-    assert [name for name in cuda.log if "capture" in name or name == "work"] == [
-        "capture_begin",
-        "work",
-        "capture_end",
-    ]
-    replay()
-    assert cuda.log[-1] == "replay"
-
-
-def test_after_a_failed_recording_random_numbers_continue_with_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
-    cuda = Cuda(failing=True)
-    record = with_cuda(cuda, monkeypatch)
-    with pytest.raises(RuntimeError, match="the recording is invalid"):
-        record(lambda: None)
-    assert cuda.log[-6:-4] == ["_cuda_endAllocateToPool", "_cuda_releasePool"]
-    assert cuda.log[-4:] == ["graphsafe_get_state", "graphsafe_set_state", "seed 7", "wait_stream"]
-
-
 def test_the_reason_of_a_failed_recording_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    record = with_cuda(Cuda(failing=True), monkeypatch)
+    record = with_cuda(monkeypatch, used=1)
 
     def work() -> None:
         raise RuntimeError("the reason")
@@ -409,7 +347,7 @@ def test_the_reason_of_a_failed_recording_is_kept(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_run_that_fills_the_gpu_is_not_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
-    record = with_cuda(Cuda(used=4), monkeypatch)
+    record = with_cuda(monkeypatch, used=4)
     with pytest.raises(RuntimeError, match=r"already uses 40% .* free memory\. Lower batching\.batch_tokens to have"):
         record(lambda: None)
 

@@ -15,8 +15,9 @@ from nmt.models.base import Seq2Seq
 from nmt.models.embeddings import with_rows_of_length
 from nmt.text import PAD
 from nmt.training.averaging import EMAWeightAveraging
+from nmt.training.not_finite import NotFinite
 from nmt.training.objectives import Objective, SimCut
-from nmt.training.step import NotFinite, batch_seed
+from nmt.training.step import batch_seed
 from nmt.training.task import TranslationTask
 
 EPS = torch.finfo(torch.float32).eps
