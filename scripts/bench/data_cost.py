@@ -56,7 +56,7 @@ def start(folder: Path, batches: int) -> dict[str, float]:
     loader = iter(data.train_dataloader())
     next(loader)
     started = time.perf_counter()
-    tokens = sum(batch.tokens for batch in loader)
+    tokens = sum(batch.tokens for [batch] in loader)
     seconds = time.perf_counter() - started
     return {
         "pairs": len(rows),

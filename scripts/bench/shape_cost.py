@@ -50,7 +50,7 @@ def measure(overrides: Sequence[str], batches: int) -> dict[str, Any]:
     """
     settings = validated(TrainSettings, configuration(overrides))
     data, tokenizers = training_data(settings, 2 * batches + 1)
-    found = distinct_shapes(list(data.train_dataloader()))
+    found = distinct_shapes([batch for step in data.train_dataloader() for batch in step])
     if len(found) <= batches:
         raise Mistake(
             f"Only {len(found)} of the first {2 * batches + 1} training batches differ in shape, but --batches "

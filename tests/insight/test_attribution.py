@@ -15,6 +15,8 @@ from nmt.config.nodes import CONFIGS, make
 from nmt.data.batch import Batch, Example, collate
 from nmt.insight.attribution import Method, gradient_x_input, integrated_gradients, occlusion, value_zeroing
 from nmt.models import Bahdanau, Luong, Seq2Seq, Transformer, VocabularySizes
+from nmt.models.decoders import LSTMDecoder
+from nmt.models.encoders import Bidirectional, Reversed
 from nmt.text import PAD
 
 VOCABULARY = 23
@@ -40,9 +42,11 @@ def build(name: str, window: Callable[..., windows.Window] = windows.Global) -> 
     if name == "transformer":
         made = Transformer(own, own, cross, dim=12, ffn_dim=17, num_heads=3, num_layers=2, norm_first=True, **shared)
     elif name == "luong":
-        made = Luong(cross, num_layers=2, num_heads=1, input_feeding=True, encoder="reversed", **recurrent, **shared)
+        made = Luong(
+            cross, Reversed(), LSTMDecoder(), num_layers=2, num_heads=1, input_feeding=True, **recurrent, **shared
+        )
     else:
-        made = Bahdanau(cross, maxout_dim=7, num_heads=2, **recurrent, **shared)
+        made = Bahdanau(cross, Bidirectional(), maxout_dim=7, num_heads=2, **recurrent, **shared)
     return made.double().eval()
 
 
