@@ -6,6 +6,7 @@ A row's verdict may depend on seconds, so with the real server these tests read 
 
 import asyncio
 import signal
+import time
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -109,6 +110,10 @@ def test_a_server_with_a_bug_fails(here: Path, tmp_path: Path, monkeypatch):
 
     with server(Path("maps_luong"), tmp_path / "log", "device=cpu") as one:
         answered, row = asyncio.run(asked(one.port))
+        # The traceback of a stream is logged after its last event has been sent.
+        patience = time.monotonic() + 60
+        while not script.logged(tmp_path / "log")[1].endswith(", 2 tracebacks") and time.monotonic() < patience:
+            time.sleep(0.1)
     assert answered == [500, 200]
     assert row == ("all of these", "1 x 500", False)
     what, text, good = script.logged(tmp_path / "log")
