@@ -248,6 +248,17 @@ def test_the_page_of_keys_has_every_choice_and_every_key():
         assert {path.stem for path in (CONFIGS / group).glob("*.yaml")} <= spans, group
 
 
+def test_every_extra_is_one_that_old_versions_of_pip_find():
+    """Before version 23.3, pip finds no extra with an underscore, warns, and installs nothing (PEP 685)."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    named = [match for page in MANUAL for match in re.findall(r"'\.\[([^]]+)\]'", page.read_text(encoding="utf-8"))]
+    [own] = [line for line in extras["dev"] if line.startswith(f"{project['name']}[")]
+    for names in (*named, own.partition("[")[2].removesuffix("]"), *extras):
+        assert set(names.split(",")) <= set(extras), names
+        assert "_" not in names
+
+
 def test_the_citation_names_the_version():
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

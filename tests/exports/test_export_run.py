@@ -274,7 +274,8 @@ def test_a_package_that_cannot_be_imported_is_one_sentence(
     modules = ("argos", "ctranslate2", "ctranslate2_model", "hugging_face", "onnx", "onnx_model")
     for module in modules:
         monkeypatch.delitem(sys.modules, f"nmt.exports.{module}", raising=False)
-    message = rf"{format} needs the package {package}; run pip install .*'\.\[{format}\]' first\."
+    extra = format.replace("_", "-")
+    message = rf"{format} needs the package {package}; run pip install .*'\.\[{extra}\]' first\."
     with pytest.raises(Mistake, match=message):
         formats.open_exported(trained, format, run, "float32")
     if format in ENGINES:
