@@ -22,6 +22,11 @@ class Site:
     """The option that gives a model this site; '' for cross attention, which every translation model has."""
 
     @property
+    def of_one_side(self) -> bool:
+        """Whether rows and columns are the same positions, as in self-attention."""
+        return self.rows == self.columns
+
+    @property
     def of_document(self) -> bool:
         """Whether the queries attend to earlier sentences of the document."""
         return self.columns.startswith("earlier ")

@@ -21,7 +21,8 @@ class Sampling(Stepwise):
     """Draws `samples` translations of each sentence, piece by piece.
 
     The next piece is drawn from softmax(log p / temperature), restricted to the `top_k` most probable pieces (0: all)
-    and to the smallest set of most probable pieces with a total probability of at least `top_p`. The random numbers
+    and to the smallest set of most probable pieces with a total probability of at least `top_p`. With both, a piece
+    must be in both sets; the total is over all pieces, not over the `top_k` as in transformers. The random numbers
     depend only on `seed`, the source and the maximum output length. So a sample does not depend on the other sentences
     in the batch (except through rounding), and equal sources get equal samples. The log_prob and the score of a sample
     are both the model's own log-probability; the most probable sample comes first.

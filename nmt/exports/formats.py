@@ -31,7 +31,7 @@ class Format(NamedTuple):
 
 
 def check_extra(extra: str) -> None:
-    """Raises Mistake if a package of the extra of a format is missing, or if its version is not one that the project supports."""
+    """Raises Mistake if a package of an extra is missing, or if its version is not one that the project supports."""
     try:
         declared = [Requirement(text) for text in metadata.requires(_PROJECT) or []]
     except metadata.PackageNotFoundError:  # a checkout that is not installed

@@ -339,4 +339,9 @@ def _differences(trained: LoadedRun) -> list[str]:
         )
     if isinstance(search, Sampling):
         differences.append("`generate` samples, as the run's search does, but with different random numbers.")
+    if isinstance(search, Sampling) and search.top_k and search.top_p < 1:
+        differences.append(
+            f"`generate` measures top_p={search.top_p} on the {search.top_k} pieces that top_k leaves, and the run's "
+            "search on all pieces, so `generate` may draw from fewer."
+        )
     return differences

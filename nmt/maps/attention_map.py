@@ -52,6 +52,22 @@ class AttentionMap:
 
     Attributions are in nats, except for value zeroing, which gives cosine distances.
     """
+    mask: Bool[np.ndarray, "rows columns"] | None = None
+    """Which columns each row can see; None if that is what the table of sites says, as it is except in an LSTMN."""
+
+    @property
+    def visible(self) -> Bool[np.ndarray, "#layers #heads rows columns"]:
+        """Which columns each row can see."""
+        if self.local is not None:
+            return self.local.allowed
+        mask = visible_by_site(self.site, self.weights.shape[-2:]) if self.mask is None else self.mask
+        return mask[None, None]
+
+
+def visible_by_site(site: str, shape: tuple[int, ...]) -> Bool[np.ndarray, "rows columns"]:
+    """The columns that each row sees according to the table of sites: all, or those up to its own position."""
+    every = np.ones(shape, dtype=bool)
+    return np.tril(every) if site in SITES and SITES[site].causal else every
 
 
 class EarlierPair(NamedTuple):

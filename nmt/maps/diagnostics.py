@@ -1,5 +1,6 @@
 """Diagnostics without gold alignments: how sharp, monotonic and complete maps are, and which heads are dead."""
 
+import math
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -11,7 +12,6 @@ from jaxtyping import Bool, Float
 from nmt.config.messages import unknown
 from nmt.errors import Mistake
 from nmt.maps.attention_map import BOS, EOS, AttentionMap, LocalWindow, SentenceMaps, selected
-from nmt.sites import SITES
 
 Heads = Float[np.ndarray, "layers heads"]
 
@@ -30,7 +30,10 @@ class Measures(NamedTuple):
     entropy: Heads
     """Mean of -sum_s a_s ln a_s, in nats: 0 if all weight is on one column."""
     uniformity: Heads
-    """Mean of the entropy divided by the entropy of equal weights on all columns that the row may see."""
+    """Mean of the entropy divided by the entropy of equal weights on all columns that the row may see.
+
+    NaN if no row sees two columns, as in an LSTMN that reads two pieces.
+    """
     distance: Heads
     """Mean of sum_s a_s |s / (columns - 1) - t / (rows - 1)|: how far the weight is from the diagonal."""
     monotonicity: Heads
@@ -78,12 +81,10 @@ def measure(item: AttentionMap) -> Measures:
     shares, used = _shares(item.weights)
     rows, columns = shares.shape[-2:]
     entropies = _entropies(shares)
-    if item.local:
-        visible = item.local.allowed
-    else:
-        all_columns = np.ones((rows, columns), dtype=bool)
-        visible = np.tril(all_columns) if item.site in SITES and SITES[item.site].causal else all_columns
-    widest = np.log(np.broadcast_to(visible.sum(-1), used.shape).clip(min=1))
+    widest = np.log(np.broadcast_to(item.visible.sum(-1), used.shape).clip(min=1))
+    # A row that sees only one column has no entropy to compare with, such as the first one of a causal site.
+    compared = used & (widest > 0)
+    relative = _mean(np.divide(entropies, widest, out=np.ones_like(entropies), where=widest > 0), compared)
     off_diagonal = np.arange(columns) / max(1, columns - 1) - np.arange(rows)[:, None] / max(1, rows - 1)
     special = np.array([label in (BOS, EOS) for label in item.columns])
     punctuation = np.array([_is_punctuation(label) for label in item.columns])
@@ -95,10 +96,7 @@ def measure(item: AttentionMap) -> Measures:
             monotonicity[head] = (steps >= 0).mean()
     return Measures(
         entropy=_mean(entropies, used),
-        # A row that may see only one column has no entropy to compare with, such as the first one of a causal site.
-        uniformity=_mean(
-            np.divide(entropies, widest, out=np.ones_like(entropies), where=widest > 0), used & (widest > 0)
-        ),
+        uniformity=np.where(compared.any(-1), relative, np.nan),
         distance=_mean((shares * np.abs(off_diagonal)).sum(-1), used),
         monotonicity=monotonicity,
         coverage=np.ones(used.shape[:2]) if special.all() else np.minimum(shares.sum(-2), 1)[..., ~special].mean(-1),
@@ -152,7 +150,7 @@ def of_one_map(sentence: SentenceMaps, item: AttentionMap, layer: int | None, he
 
 
 def per_head(diagnostics: Sequence[HeadDiagnostics]) -> list[HeadDiagnostics]:
-    """The means over the sentences, for each site, layer and head."""
+    """The means over the sentences, for each site, layer and head; a measure that is NaN in one does not count."""
     groups: dict[tuple[str, int | None, int | None], list[HeadDiagnostics]] = {}
     for row in diagnostics:
         groups.setdefault((row.site, row.layer, row.head), []).append(row)
@@ -163,17 +161,24 @@ def per_head(diagnostics: Sequence[HeadDiagnostics]) -> list[HeadDiagnostics]:
             site=site,
             layer=layer,
             head=head,
-            values={name: float(np.mean([row.values[name] for row in group])) for name in Measures._fields},
+            values={name: _mean_of_known(row.values[name] for row in group) for name in Measures._fields},
         )
         for (site, layer, head), group in groups.items()
     ]
 
 
 def worst_first(diagnostics: Sequence[HeadDiagnostics], name: str) -> list[HeadDiagnostics]:
-    """Sorts diagnostics by a measure, worst first. Raises Mistake for an unknown measure."""
+    """Sorts diagnostics by a measure, worst first and NaN last. Raises Mistake for an unknown measure."""
     if name not in Measures._fields:
         raise Mistake(unknown("measure", name, Measures._fields))
-    return sorted(diagnostics, key=lambda row: row.values[name], reverse=name not in WORSE_IS_LESS)
+    sign = 1 if name in WORSE_IS_LESS else -1
+    return sorted(diagnostics, key=lambda row: (math.isnan(row.values[name]), sign * row.values[name]))
+
+
+def _mean_of_known(values: Iterable[float]) -> float:
+    """The mean of the values that are not NaN; NaN if there are none."""
+    known = [value for value in values if not math.isnan(value)]
+    return float(np.mean(known)) if known else math.nan
 
 
 def _values(measures: Measures, layer: int, head: int) -> dict[str, float]:

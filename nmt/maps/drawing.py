@@ -2,6 +2,7 @@
 
 import csv
 import logging
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -247,7 +248,8 @@ def _diagnostics(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequence
 
     def cells(row: HeadDiagnostics) -> list[str]:
         layer, head = ("mean" if part is None else str(part) for part in (row.layer, row.head))
-        return [row.site, layer, head, *(f"{value:.4f}" for value in row.values.values()), row.dead]
+        values = ["" if math.isnan(value) else f"{value:.4f}" for value in row.values.values()]
+        return [row.site, layer, head, *values, row.dead]
 
     measured = ["site", "layer", "head", *Measures._fields, "dead"]
     tables = {

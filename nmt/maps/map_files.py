@@ -26,7 +26,7 @@ CONVENTION = (
 _FOLDER = "maps"
 _FILE = re.compile(rf"{_FOLDER}/\d+(-\d+)?\.npz", re.ASCII)
 _LOCAL = ("center", "allowed", "prior")
-_ATTRIBUTION = "attribution"
+_ATTRIBUTION, _MASK = "attribution", "mask"
 _ENTRY = ("line", "rank", "file", "sha256", "score", "source_pieces", "target_pieces")
 _SITE = ("layers", "heads", "rows", "columns")
 
@@ -119,10 +119,12 @@ def _map(site: str, arrays: Mapping[str, Any], labels_of_sites: Mapping[str, Lab
     weights, labels = arrays[site], labels_of_sites[site]
     if weights.ndim != 4 or weights.shape[2:] != (len(labels.inputs), len(labels.columns)):
         raise Mistake(f"Weights of shape {weights.shape} do not fit the pieces of the manifest.")
-    parts: list[Any] = [arrays.get(f"{site}.{part}") for part in (*_LOCAL, _ATTRIBUTION)]
-    *local, attribution = parts
+    parts: list[Any] = [arrays.get(f"{site}.{part}") for part in (*_LOCAL, _ATTRIBUTION, _MASK)]
+    *local, attribution, mask = parts
     if attribution is not None and attribution.shape != weights.shape:
         raise Mistake(f"Attributions of shape {attribution.shape} do not match weights of shape {weights.shape}.")
+    if mask is not None and (mask.shape != weights.shape[2:] or mask.dtype != bool):
+        raise Mistake(f"A mask of shape {mask.shape} does not match weights of shape {weights.shape}.")
     return AttentionMap(
         site=site,
         weights=weights,
@@ -131,6 +133,7 @@ def _map(site: str, arrays: Mapping[str, Any], labels_of_sites: Mapping[str, Lab
         columns=labels.columns,
         local=None if local[0] is None else LocalWindow(*local),
         attribution=attribution,
+        mask=mask,
     )
 
 
@@ -195,6 +198,8 @@ def _write(folder: Path, sentence: SentenceMaps) -> dict[str, Any]:
         arrays[item.site] = item.weights
         if item.attribution is not None:
             arrays[f"{item.site}.{_ATTRIBUTION}"] = item.attribution
+        if item.mask is not None:
+            arrays[f"{item.site}.{_MASK}"] = item.mask
         for part in _LOCAL if item.local else ():
             if (array := getattr(item.local, part)) is not None:
                 arrays[f"{item.site}.{part}"] = array

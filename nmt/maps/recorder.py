@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from nmt.errors import Mistake
-from nmt.maps.attention_map import AttentionMap, EarlierPair, LocalWindow, site_labels
+from nmt.maps.attention_map import AttentionMap, EarlierPair, LocalWindow, site_labels, visible_by_site
 from nmt.sites import SITES
 
 
@@ -33,6 +33,8 @@ class _Layer(NamedTuple):
     center: Float[np.ndarray, "batch heads queries"] | None
     allowed: Bool[np.ndarray, "batch heads queries keys"] | None
     prior: Float[np.ndarray, "batch heads queries keys"] | None
+    mask: Bool[np.ndarray, "batch queries keys"] | None
+    """Which keys each query sees, at the sites where a model may differ from the table of sites."""
 
 
 class Recorder:
@@ -54,7 +56,11 @@ class Recorder:
             center = np.broadcast_to(_array(visible.center)[..., 0], array.shape[:3])
             allowed = np.broadcast_to(visible.mask.cpu().numpy(), array.shape)
             prior = None if visible.log_prior is None else np.broadcast_to(_array(visible.log_prior.exp()), array.shape)
-        self.layers[site][layer] = _Layer(weights=array, center=center, allowed=allowed, prior=prior)
+        mask = None
+        if SITES[site].of_one_side:
+            # Without a local window, which only cross attention has, all heads see the same keys.
+            mask = np.broadcast_to(visible.mask.cpu().numpy(), array.shape)[:, 0]
+        self.layers[site][layer] = _Layer(weights=array, center=center, allowed=allowed, prior=prior, mask=mask)
 
     def sentence(
         self,
@@ -78,7 +84,7 @@ class Recorder:
                 None if any(part is None for part in parts) else np.stack([part[index] for part in parts])
                 for parts in zip(*layers, strict=True)
             ]
-            weights, center, allowed, prior = stacked
+            weights, center, allowed, prior, masks = stacked
             rows, columns = slice(len(labels[site].inputs)), slice(len(labels[site].columns))
             local = None
             if SITES[site].of_document:
@@ -86,7 +92,10 @@ class Recorder:
             if center is not None:
                 prior = None if prior is None else prior[:, :, rows, columns]
                 local = LocalWindow(center[:, :, rows], allowed[:, :, rows, columns], prior)
-            maps.append(AttentionMap(site, weights[:, :, rows, columns], *labels[site], local=local))
+            mask = None if masks is None else masks[0, rows, columns]
+            if mask is not None and (mask == visible_by_site(site, mask.shape)).all():
+                mask = None
+            maps.append(AttentionMap(site, weights[:, :, rows, columns], *labels[site], local=local, mask=mask))
         return maps
 
     def _columns_of(self, site: str, earlier: Sequence[EarlierPair]) -> list[int]:

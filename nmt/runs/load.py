@@ -1,6 +1,7 @@
 """Loads a finished run from its directory."""
 
 import errno
+import json
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -125,13 +126,29 @@ def load_run(path: Path, device: str, precision: str = "float32") -> LoadedRun:
 
 
 def save_weights(model: Attending, path: Path) -> None:
-    """Writes a model's weights atomically. Raises OSError if the disk is full."""
+    """Writes a model's weights atomically; equal weights give equal bytes. Raises OSError if the disk is full."""
     with system_errors(path), atomic_write(path) as part:
         part.unlink(missing_ok=True)
         part.touch()
         permissions = part.stat().st_mode
         safetensors.torch.save_model(model, str(part))
+        _sort_metadata(part)
         part.chmod(permissions)  # safetensors makes files that only the owner can read
+
+
+def _sort_metadata(path: Path) -> None:
+    """Sorts the names in the metadata of a safetensors file, whose order is random: it names the shared tensors."""
+    with path.open("r+b") as file:
+        length = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(length))
+        if "__metadata__" not in header:
+            return
+        header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+        text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+        if len(text) > length:
+            raise ValueError(f"The header of {path} does not fit into its own place once it is sorted.")
+        file.seek(8)
+        file.write(text.ljust(length))  # the tensors stay where they are
 
 
 @contextmanager

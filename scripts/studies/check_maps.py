@@ -17,7 +17,6 @@ import numpy as np
 
 from nmt.maps.attention_map import AttentionMap, SentenceMaps
 from nmt.maps.map_files import MapFolder
-from nmt.sites import SITES
 from scripts.mistakes import report_mistakes
 
 TOLERANCE = 1e-5
@@ -55,19 +54,16 @@ def check(sentences: Iterable[SentenceMaps], renormalized: Collection[str] = ())
 def check_map(item: AttentionMap, renormalized: bool = False) -> Findings:
     """The findings of one map."""
     weights = item.weights.astype(np.float64)
-    allowed = np.ones(weights.shape, dtype=bool)
+    allowed = np.broadcast_to(item.visible, weights.shape)
     shares = weights
-    if item.site in SITES and SITES[item.site].causal:
-        allowed = np.broadcast_to(np.tril(allowed[0, 0]), weights.shape)
-    if item.local is not None:
-        allowed = item.local.allowed
-        if item.local.prior is not None and not renormalized:
-            shares = np.divide(weights, item.local.prior, out=np.zeros_like(weights), where=allowed)
+    if item.local is not None and item.local.prior is not None and not renormalized:
+        shares = np.divide(weights, item.local.prior, out=np.zeros_like(weights), where=allowed)
     heads = weights.shape[0] * weights.shape[1]
+    sums = np.where(allowed.any(-1), shares.sum(-1), 1)  # an LSTMN's first row sees nothing
     return Findings(
         heads,
         weights.size,
-        float(np.abs(shares.sum(-1) - 1).max()),
+        float(np.abs(sums - 1).max()),
         int((weights[~allowed] != 0).sum()),
         int((weights.max((-2, -1)) == 0).sum()),
     )

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 import torch
 from jobs import run_settings
+from safetensors import safe_open
+from safetensors.torch import load_file
 
 from nmt.cli.compose import configuration
 from nmt.config.nodes import CONFIGS, make
@@ -48,6 +50,20 @@ def test_the_sample_corpus_brings_a_schedule_as_short_as_its_training() -> None:
 def test_noam_takes_the_width_of_the_model(change: str, width: int) -> None:
     config = configuration("train", [change, "schedule=noam", "run_dir=run"])
     assert (config["schedule"]["dim"], config["optimizer"]["lr"]) == (width, 1.0)
+
+
+def test_equal_weights_are_saved_as_equal_bytes(
+    config: dict[str, Any], tokenizers: TokenizerPair, tmp_path: Path
+) -> None:
+    """safetensors writes the names of shared tensors in another order each time."""
+    model = build_model(config["model"], TokenizerPair(tokenizers.source, tokenizers.source))
+    files = [tmp_path / f"{number}.safetensors" for number in range(9)]
+    for file in files:
+        save_weights(model, file)
+    assert len({file.read_bytes() for file in files}) == 1
+    with safe_open(files[0], "pt") as opened:
+        assert len(opened.metadata()) > 1
+    torch.testing.assert_close(load_file(files[0]), {k: model.state_dict()[k] for k in load_file(files[0])})
 
 
 def test_a_seed_determines_the_weights(config: dict[str, Any], tokenizers: TokenizerPair) -> None:
