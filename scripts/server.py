@@ -30,7 +30,7 @@ class Server(NamedTuple):
     def memory(self) -> float:
         """Resident memory in MiB (Linux)."""
         status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii")
-        return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:")) / 1024
+        return next(int(line.split()[1]) for line in status.split("\n") if line.startswith("VmRSS:")) / 1024
 
     @property
     def cpu_seconds(self) -> float:

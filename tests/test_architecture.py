@@ -146,3 +146,19 @@ def test_no_two_modules_have_the_same_name() -> None:
     """But for an entry point and its command, nmt/train.py and nmt/commands/train.py."""
     names = [file.stem for file in FILES if file.stem != "__init__" and file.parent != PACKAGE]
     assert {name for name in names if names.count(name) > 1} == set()
+
+
+SCRIPTS = sorted((PACKAGE.parent / "scripts").rglob("*.py"))
+
+
+@pytest.mark.parametrize("file", [*FILES, *SCRIPTS], ids=lambda file: str(file.relative_to(PACKAGE.parent)))
+def test_only_lf_and_crlf_end_a_line(file: Path) -> None:
+    """nmt/text/lines.py reads text. `splitlines` ends lines at nine other characters, a file in text mode at a CR."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+        assert name not in {"splitlines", "readlines"}, f"{name} in line {node.lineno}"
+        reads = node.iter if isinstance(node, ast.For | ast.comprehension) else None
+        assert reads is None or ast.unparse(reads) != "sys.stdin", "sys.stdin ends a line at a CR"
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("open") and PACKAGE in file.parents:
+            text = any(keyword.arg == "encoding" for keyword in node.keywords)
+            assert not text or ast.literal_eval(node.args[0]) == "w", f"a file read in text mode in line {node.lineno}"

@@ -18,7 +18,7 @@ from hypothesis.strategies import SearchStrategy
 
 from nmt.cli.compose import configuration
 from nmt.config.direction import Direction
-from nmt.data.corpus import LONGEST_LINE, bounded_lines, iter_parallel, read_lines, text_lines
+from nmt.data.corpus import iter_parallel
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.binding import bind
 from nmt.decoding.constraints import Constraints
@@ -29,6 +29,7 @@ from nmt.maps.map_files import MANIFEST, MapFolder
 from nmt.runs.directory import RunDirectory
 from nmt.runs.load import build_model
 from nmt.text import Tokenizer, TokenizerPair, normalize, train_tokenizer
+from nmt.text.lines import LONGEST_LINE, bounded_lines, read_lines, text_lines
 
 settings.register_profile("tests", max_examples=60, deadline=None, derandomize=True)
 settings.register_profile("soak", max_examples=6000, deadline=None)

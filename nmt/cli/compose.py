@@ -302,7 +302,7 @@ def _missing_group(name: str, overrides: Sequence[Override], error: HydraExcepti
             same_choices = [group for group in groups if group.partition("@")[0] == override.key_or_group]
             return unknown("group", key, same_choices or groups)
     # Hydra names the group and lists similar ones. Its last line advises to add the group with +, which we refuse.
-    lines = [line for line in str(error).splitlines() if not line.startswith("To append")]
+    lines = [line for line in str(error).split("\n") if not line.startswith("To append")]
     return f"{' '.join(lines)} Run the command with the other choices and --help to see the groups that they have."
 
 
@@ -313,9 +313,10 @@ def _sentence(error: Exception) -> str:
         group, _, choice = error.missing_cfg_file.rpartition("/")
         return unknown(group or "configuration", choice, error.options or ())
     if isinstance(cause, (InterpolationResolutionError, GrammarParseError)):
-        return f"{cause.full_key} cannot be resolved: {str(cause).splitlines()[0]}."
+        reason, _, _ = str(cause).partition("\n")
+        return f"{cause.full_key} cannot be resolved: {reason}."
     if isinstance(cause, (ConfigAttributeError, ConfigKeyError)) and cause.parent_node is not None:
         key, parent = str(cause.full_key), str(cause.full_key).removesuffix(str(cause.key))
         sentence = unknown("key", key, [f"{parent}{name}" for name in cause.parent_node if name != "hydra"])
         return f"{sentence} To add a test split, write +{key}=PREFIX." if parent == "data." else sentence
-    return (str(error).strip() or str(cause)).splitlines()[0]
+    return (str(error).strip() or str(cause)).partition("\n")[0]

@@ -81,7 +81,7 @@ def _description(file: Path) -> str:
     """The first paragraph of the file's head comment, and the choices that the file makes in other groups."""
     text = file.read_text(encoding="utf-8").replace("# @package _global_\n", "", 1)
     head = re.match(r"(?:#.*\S.*\n)*", text)
-    comment = " ".join(line.strip("# ") for line in (head[0] if head else "").splitlines())
+    comment = " ".join(line.strip("# ") for line in (head[0] if head else "").split("\n"))
     overrides = re.findall(r"^ *- override /([\w@]+?)(?:@_global_\S*)?: (\w+)", text, re.MULTILINE)
     brings = ", ".join(f"{group}={choice}" for group, choice in dict(overrides).items())
     return f"{comment} (chooses {brings})" if brings else comment

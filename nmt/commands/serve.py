@@ -8,9 +8,9 @@ from pathlib import Path
 
 from nmt.commands.serve_settings import ServeSettings
 from nmt.config.job import Job
-from nmt.data.corpus import text_lines
 from nmt.errors import Mistake
 from nmt.files import existing_file
+from nmt.text.lines import text_lines
 
 logger = logging.getLogger(__name__)
 

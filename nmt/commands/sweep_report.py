@@ -22,7 +22,7 @@ def sweep_report(records: Sequence[JobRecord]) -> str:
         run = RunDirectory(Path(record.folder))
         name = ", ".join(f"{key} {value}" for key, value in differing.items())
         if record.exit_code or not run.finished:
-            without_result[name] = (record.error.splitlines() or ["not finished"])[0]
+            without_result[name] = record.error.partition("\n")[0] or "not finished"
             continue
         try:
             trained = validated(RunSettings, run.config())

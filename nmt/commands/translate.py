@@ -9,13 +9,13 @@ from pathlib import Path
 from nmt.commands.translate_settings import TranslateSettings
 from nmt.config.direction import Direction
 from nmt.config.job import Job
-from nmt.data.corpus import text_lines
 from nmt.data.inspection import foreign_check
 from nmt.decoding.translator import Translation
 from nmt.errors import Mistake
 from nmt.exports.engines import load_with_engine
 from nmt.files import existing_file
 from nmt.runs.search import build_translator
+from nmt.text.lines import text_lines
 
 logger = logging.getLogger(__name__)
 

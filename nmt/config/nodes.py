@@ -36,7 +36,7 @@ def make(node: Config, **arguments: Any) -> Any:
         return instantiate(node, _convert_="all", **arguments)
     except InstantiationException as error:
         if error.__cause__ is None:
-            reason = str(error).splitlines()[0].rstrip(":.")
+            reason = str(error).partition("\n")[0].rstrip(":.")
             raise Mistake(f"{reason}. Check the value of _target_.") from error
         # Hydra wraps what a constructor raises, and so hides its type and the line that raised it.
         raise error.__cause__ from error.__cause__.__cause__

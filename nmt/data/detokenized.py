@@ -8,9 +8,10 @@ from pathlib import Path
 
 from nmt.config.direction import Direction
 from nmt.data.cache import cached_folder, content_key, file_digest
-from nmt.data.corpus import corpus_files, iter_lines
+from nmt.data.corpus import corpus_files
 from nmt.data.documents import document_file
 from nmt.text import detokenizer
+from nmt.text.lines import iter_lines
 
 logger = logging.getLogger(__name__)
 

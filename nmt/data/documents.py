@@ -9,9 +9,10 @@ from jaxtyping import Int
 
 from nmt.config.direction import Direction
 from nmt.data.batch import Example, TokenizedPair
-from nmt.data.corpus import corpus_files, iter_lines
+from nmt.data.corpus import corpus_files
 from nmt.errors import Mistake
 from nmt.text import EOS
+from nmt.text.lines import iter_lines
 
 
 class ContextWindow(NamedTuple):

@@ -15,10 +15,10 @@ from datasets import Dataset, Features, List, Value
 from datasets.arrow_writer import ArrowWriter
 
 from nmt.data.cache import cached_folder, content_key, file_digest
-from nmt.data.corpus import iter_lines
 from nmt.data.dataset import TrainingData
 from nmt.errors import Mistake
 from nmt.text import Tokenizer, normalize
+from nmt.text.lines import iter_lines
 
 logger = logging.getLogger(__name__)
 

@@ -15,11 +15,12 @@ import numpy as np
 from jaxtyping import Int8, UInt64
 
 from nmt.config.direction import Direction
-from nmt.data.corpus import alignment_file, corpus_files, iter_lines, iter_pairs
+from nmt.data.corpus import alignment_file, corpus_files, iter_pairs
 from nmt.data.documents import check_documents, read_documents
 from nmt.errors import Mistake
 from nmt.files import atomic_folder
 from nmt.text import normalize
+from nmt.text.lines import iter_lines
 
 PARTS = ("train", "valid", "test")
 _LEFT_OUT = len(PARTS)

@@ -9,8 +9,9 @@ import sentencepiece
 from nmt.config.direction import Direction
 from nmt.config.schema import TokenizerSettings
 from nmt.data.cache import cached_folder, content_key, file_digest
-from nmt.data.corpus import corpus_files, iter_lines
+from nmt.data.corpus import corpus_files
 from nmt.text import Tokenizer, TokenizerPair, normalize, train_tokenizer
+from nmt.text.lines import iter_lines
 from nmt.text.tokenizer import USUAL_SIZE, VocabularySizeError
 
 logger = logging.getLogger(__name__)

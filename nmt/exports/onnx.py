@@ -220,7 +220,7 @@ def _write(
     except torch.onnx.OnnxExporterError as error:
         foreign = {type(part).__name__ for part in module.modules() if not _is_known(type(part))}
         what = f"the class {' or '.join(sorted(foreign))}" if foreign else "a part of this model"
-        reason = (str(error.__cause__ or error).strip() or type(error).__name__).splitlines()[0]
+        reason = (str(error.__cause__ or error).strip() or type(error).__name__).partition("\n")[0]
         raise Mistake(
             f"{file.name} cannot be written, because torch.onnx cannot express {what} ({reason}); use operations that "
             "torch.export can trace for every size, or one of nmt's own classes."

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from nmt.config.direction import Direction
-from nmt.data.corpus import alignment_file, corpus_files, iter_lines
+from nmt.data.corpus import alignment_file, corpus_files
 from nmt.errors import Mistake
 from nmt.insight.interventions import forced
 from nmt.insight.sentence_pair import check_index
@@ -25,6 +25,7 @@ from nmt.maps.links import (
 )
 from nmt.runs.load import LoadedRun
 from nmt.text import normalize
+from nmt.text.lines import iter_lines
 
 _CORPUS = "sample:test"
 _LANGUAGES = {"en", "vi"}

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from nmt.config.nodes import Node
-from nmt.data.corpus import read_lines, read_parallel
+from nmt.data.corpus import read_parallel
 from nmt.data.documents import earlier_pairs
 from nmt.errors import Mistake
 from nmt.files import check_writable, existing_file
@@ -21,6 +21,7 @@ from nmt.runs.load import LoadedRun, documents_to_read
 from nmt.runs.search import build_translator, search_config
 from nmt.tables import Table
 from nmt.text import normalize
+from nmt.text.lines import read_lines
 
 logger = logging.getLogger(__name__)
 

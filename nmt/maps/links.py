@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from nmt.data.corpus import read_lines
 from nmt.errors import Mistake
 from nmt.maps.attention_map import selected
 from nmt.maps.words import PIECE_ROWS, PieceRow, word_map
+from nmt.text.lines import read_lines
 
 Link = tuple[int, int]
 """(source word, target word), each from 0."""

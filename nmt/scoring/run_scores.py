@@ -10,7 +10,7 @@ from importlib.metadata import version
 from typing import Any, NamedTuple
 
 from nmt.data.cache import content_key, file_digest
-from nmt.data.corpus import file_pair, iter_lines
+from nmt.data.corpus import file_pair
 from nmt.decoding.beam import BeamSearch
 from nmt.evaluation.buckets import Bucket, by_length, by_rarest_word, words_of
 from nmt.evaluation.comet import Comet
@@ -24,6 +24,7 @@ from nmt.scoring.alignment_error import Links, alignment_error
 from nmt.scoring.forced_scores import Perplexity, log_probs, perplexity
 from nmt.scoring.test_sets import TestSet, split_test_set
 from nmt.text import detokenizer, normalize
+from nmt.text.lines import iter_lines
 
 logger = logging.getLogger(__name__)
 

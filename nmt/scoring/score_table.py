@@ -7,7 +7,6 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nmt.data.corpus import read_lines
 from nmt.errors import Mistake
 from nmt.evaluation.sanity import hypothesis_warnings, looks_tokenized
 from nmt.evaluation.score_chart import score_bars
@@ -20,6 +19,7 @@ from nmt.scoring.run_scores import conditions, score_runs
 from nmt.scoring.test_sets import split_test_set
 from nmt.tables import Cell, Estimate, Number, Table, mean_and_deviation
 from nmt.text import changes, count_changes
+from nmt.text.lines import read_lines
 
 logger = logging.getLogger(__name__)
 
@@ -73,7 +73,7 @@ def run_system(
     if made_with != conditions([run], test_set)["made_with"]:
         logger.info("Evaluating %s", path)
         score_runs([run], test_set)
-    hypotheses = (test_set.out / "hypotheses.txt").read_text(encoding="utf-8").split("\n")[:-1]
+    hypotheses = read_lines(test_set.out / "hypotheses.txt")
     scores = json.loads(file.read_text(encoding="utf-8"))
     return System(dict(settings), hypotheses, scores, run.directory.metrics()), test_set.references
 

@@ -9,6 +9,7 @@ from bs4.element import NavigableString
 from bs4.exceptions import ParserRejectedMarkup
 
 from nmt.errors import Mistake
+from nmt.text.lines import lines_with_ends
 
 Translate = Callable[[Sequence[str]], Awaitable[list[list[str]]]]
 """translate(sentences) returns the translations of each sentence, best first."""
@@ -32,7 +33,7 @@ class Cut(NamedTuple):
 def cut(text: str, language: str) -> Cut:
     """Splits a text into sentences, none of which spans two lines, and the white space around them."""
     sentences, gaps = [], [""]
-    for line in text.splitlines(keepends=True):
+    for line in lines_with_ends(text):
         for part in sentencex.segment(language, line):
             sentence = part.strip()
             if not sentence:

@@ -70,7 +70,7 @@ def start(folder: Path, batches: int) -> dict[str, float]:
 
 def _own_bytes() -> int:
     """Anonymous memory of this process. Mapped pages of the corpus do not count: the kernel can reclaim them."""
-    status = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    status = Path("/proc/self/status").read_text(encoding="ascii").split("\n")
     [line] = [line for line in status if line.startswith("RssAnon:")]
     return int(line.split()[1]) * 1024
 

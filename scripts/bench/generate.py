@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nmt.exports.hugging_face import HuggingFaceModel
+from nmt.text.lines import text_lines
 from scripts.mistakes import report_mistakes
 
 
@@ -24,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         settings = model.model.generation_config
         settings.max_length = settings.min_length = None
         settings.min_new_tokens = settings.max_new_tokens = options.pieces + 1
-    for line in model.translate([line.rstrip("\n") for line in sys.stdin], options.batch_tokens):
+    for line in model.translate(list(text_lines(sys.stdin.buffer, "Standard input")), options.batch_tokens):
         print(line)
 
 

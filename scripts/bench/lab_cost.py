@@ -6,9 +6,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from nmt.data.corpus import read_lines
 from nmt.errors import Mistake
 from nmt.runs.directory import RunDirectory
+from nmt.text.lines import read_lines
 from scripts.bench.viewer_cost import chromium
 from scripts.server import server
 

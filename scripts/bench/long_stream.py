@@ -21,6 +21,7 @@ from tempfile import TemporaryFile
 from typing import IO
 
 import nmt
+from nmt.text.lines import read_lines
 
 PHRASES = Path(__file__).resolve().parents[2] / "data" / "sample" / "phrases.en"
 SEARCH = ("search.beam_size=1", "search.constraints.max_length=4")
@@ -29,7 +30,7 @@ EVERY = 1000
 
 def lines(number: int, seed: int) -> Iterator[str]:
     """Short phrases of the sample corpus, drawn at random."""
-    short = [line for line in PHRASES.read_text(encoding="utf-8").splitlines() if len(line.split()) <= 3]
+    short = [line for line in read_lines(PHRASES) if len(line.split()) <= 3]
     draw = random.Random(seed)
     return (draw.choice(short) for _ in range(number))
 
@@ -57,7 +58,7 @@ def feed(process: subprocess.Popen[bytes], number: int, seed: int) -> threading.
 def memory_mib(process: subprocess.Popen[bytes]) -> int:
     """The current memory of the process; 0 if it has just ended (Linux)."""
     status = Path(f"/proc/{process.pid}/status").read_text(encoding="ascii")
-    return int(next((line for line in status.splitlines() if line.startswith("VmRSS")), "VmRSS: 0").split()[1]) // 1024
+    return int(next((line for line in status.split("\n") if line.startswith("VmRSS")), "VmRSS: 0").split()[1]) // 1024
 
 
 def stream(run_dir: str, number: int, seed: int) -> bool:

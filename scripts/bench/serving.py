@@ -16,12 +16,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nmt.data.corpus import read_lines
 from nmt.decoding.translator import Translator
 from nmt.errors import Mistake
 from nmt.exports.engines import load_with_engine
 from nmt.runs.directory import RunDirectory
 from nmt.runs.search import build_translator
+from nmt.text.lines import read_lines
 from scripts.server import Connection, Server, cpu_seconds, server
 
 LEVELS = "1,8,64,256"
@@ -95,7 +95,7 @@ def direct(source: str, *loaded: str) -> None:
     Reads the time in seconds from standard input. Prints the sentences per second, and the number of sentences.
     """
     translator, lines = load(*loaded), read_lines(Path(source))
-    for line in sys.stdin:
+    for line in sys.stdin.buffer:
         began, translated = time.perf_counter(), 0
         while time.perf_counter() - began < float(line):
             translated += sum(1 for _ in translator.stream((line, "") for line in lines))

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import sentencepiece
 
-from nmt.data.corpus import read_lines
 from nmt.errors import Mistake
 from nmt.evaluation.scores import corpus_scores, headline_metrics
 from nmt.tables import Cell, Table
+from nmt.text.lines import read_lines
 
 
 class Run(NamedTuple):

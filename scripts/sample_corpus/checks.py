@@ -5,6 +5,8 @@ from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
+from nmt.text.lines import read_lines
+
 from .grammar import Pair
 from .splits import LEAST_CONSTRUCTION, LEAST_WORD, LENGTHS, SIZES, Corpus, held_out, words
 
@@ -131,7 +133,7 @@ def check_articles(corpus: Corpus) -> list[str]:
 
 def check_phrases(folder: Path, corpus: Corpus) -> list[str]:
     """Check the hand-written phrase lists, if present, against each other and the splits."""
-    files = {path.name: path.read_text(encoding="utf-8").splitlines() for path in sorted(folder.glob("phrases*.??"))}
+    files = {path.name: read_lines(path) for path in sorted(folder.glob("phrases*.??"))}
     wrong = [
         f"{name}: a line is not in NFC."
         for name, lines in files.items()

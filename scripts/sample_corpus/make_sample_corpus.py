@@ -9,6 +9,8 @@ import argparse
 import sys
 from pathlib import Path
 
+from nmt.text.lines import read_lines
+
 from .checks import check_corpus
 from .document_checks import CONTRAST, TRAIN, check_documents
 from .documents import Document, make_documents
@@ -61,7 +63,7 @@ def as_bytes(lines: list[str]) -> bytes:
 def hand_written(folder: Path) -> list[str]:
     """The sentences of the hand-written phrase lists, which the generated splits must not repeat."""
     paths = sorted(folder.glob("phrases*.??"))
-    return [line for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
+    return [line for path in paths for line in read_lines(path)]
 
 
 def compare(contents: dict[str, bytes], folder: Path) -> list[str]:

@@ -17,9 +17,9 @@ from pathlib import Path
 
 from sacrebleu.metrics.bleu import BLEU
 
-from nmt.data.corpus import iter_lines, read_lines
 from nmt.evaluation.scores import check_lines
 from nmt.tables import Table
+from nmt.text.lines import iter_lines, read_lines
 from scripts.mistakes import report_mistakes
 
 WORDS = 4

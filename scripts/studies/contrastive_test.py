@@ -21,13 +21,14 @@ import numpy as np
 
 from nmt.config.direction import Direction
 from nmt.data.batch import TokenizedPair
-from nmt.data.corpus import corpus_files, read_lines, read_pairs
+from nmt.data.corpus import corpus_files, read_pairs
 from nmt.data.documents import check_documents, document_file
 from nmt.errors import Mistake
 from nmt.insight.forced_maps import IdPair, forced_maps
 from nmt.runs.load import LoadedRun, load_run
 from nmt.scoring.forced_scores import log_probs
 from nmt.tables import Cell, Table
+from nmt.text.lines import read_lines
 from scripts.intervals import wilson
 from scripts.mistakes import report_mistakes
 

@@ -23,12 +23,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nmt.config.direction import Direction
-from nmt.data.corpus import read_aligned, read_lines
+from nmt.data.corpus import read_aligned
 from nmt.data.documents import document_file
 from nmt.files import check_folder
 from nmt.runs.directory import RunDirectory
 from nmt.runs.load import load_run
 from nmt.tables import Cell, Table
+from nmt.text.lines import read_lines
 from scripts.mistakes import report_mistakes
 from scripts.studies.contrastive_test import CORPUS, is_right, read_cases
 from scripts.studies.sweep import sweep, threads_each

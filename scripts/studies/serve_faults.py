@@ -258,8 +258,8 @@ async def defects(port: int) -> Row:
 def logged(log: Path) -> Row:
     """How many tracebacks the server wrote. A stream answers 200 before it fails, so only the log shows its defects."""
     written = log.read_text(encoding="utf-8")
-    tracebacks = written.count("Traceback")
-    return "the server's log", f"{len(written.splitlines())} lines, {tracebacks} tracebacks", tracebacks == 0
+    lines, tracebacks = written.count("\n"), written.count("Traceback")
+    return "the server's log", f"{lines} lines, {tracebacks} tracebacks", tracebacks == 0
 
 
 async def everything(options: argparse.Namespace, folder: Path) -> list[Row]:

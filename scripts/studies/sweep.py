@@ -59,7 +59,7 @@ def unfinished(run: Path) -> str:
 def add_circumstances(out: Path, study: str, arguments: Sequence[str], jobs: int) -> None:
     """Records where and how runs are made in `out`, beside what is recorded there."""
     info = Path("/proc/cpuinfo")  # the only place that has the name of the processor on Linux
-    lines = info.read_text(encoding="utf-8").splitlines() if info.is_file() else []
+    lines = info.read_text(encoding="utf-8").split("\n") if info.is_file() else []
     names = (line.split(":", maxsplit=1)[1].strip() for line in lines if line.startswith("model name"))
     made = {
         "command": shlex.join(["python", "-m", f"scripts.studies.{study}", *arguments]),

@@ -13,8 +13,8 @@ from nmt.commands.prepare import prepare
 from nmt.config.job import Job
 from nmt.config.nodes import CONFIGS
 from nmt.config.schema import TrainSettings, validated
-from nmt.data.corpus import read_lines
 from nmt.errors import Mistake
+from nmt.text.lines import read_lines
 
 
 def cells(output: str, kind: str) -> list[str]:

@@ -14,9 +14,9 @@ import nmt.commands.translate
 from nmt.commands.translate import translate
 from nmt.config.direction import Direction
 from nmt.config.job import Job
-from nmt.data.corpus import text_lines
 from nmt.decoding.translator import Translation, Translator
 from nmt.errors import Mistake, report
+from nmt.text.lines import text_lines
 
 RUN = SimpleNamespace(direction=Direction("en", "vi"))
 

@@ -5,16 +5,9 @@ from pathlib import Path
 import pytest
 
 from nmt.data import corpus as module
-from nmt.data.corpus import (
-    Direction,
-    alignment_file,
-    check_files,
-    file_pair,
-    read_aligned,
-    read_lines,
-    read_pairs,
-)
+from nmt.data.corpus import Direction, alignment_file, check_files, file_pair, read_aligned, read_pairs
 from nmt.errors import Mistake
+from nmt.text.lines import read_lines
 
 ODD = [
     "plain",

@@ -2,8 +2,8 @@
 
 import logging
 
-from nmt.data.corpus import read_lines
 from nmt.data.detokenized import detokenized
+from nmt.text.lines import read_lines
 
 
 def test_a_copy_has_the_detokenized_lines_in_order(write, direction, tmp_path, caplog):

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from nmt.config.direction import Direction
-from nmt.data.corpus import read_aligned, read_lines
+from nmt.data.corpus import read_aligned
 from nmt.data.split import PARTS, assign_parts, split_corpus
 from nmt.errors import Mistake
 from nmt.text import normalize
+from nmt.text.lines import read_lines
 
 Line = tuple[str, str]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nmt.data.corpus import read_lines
+from nmt.text.lines import read_lines
 from scripts.studies import document_models as script
 
 

@@ -76,7 +76,8 @@ def main() -> None:
     options = parser.parse_args()
     model, vocabulary = options.folder / "model.npz", options.folder / "vocab.spm"
     # As nmt.text.normalize does: NFC, single plain spaces.
-    lines = [unicodedata.normalize("NFC", " ".join(line.split())) for line in sys.stdin]
+    given = sys.stdin.buffer.read().decode().removesuffix("\n").split("\n")
+    lines = [unicodedata.normalize("NFC", " ".join(line.split())) for line in given]
     if options.pieces is None:
         translations = translate(model, vocabulary, options.threads, options.batch, 2, lines)
     else:

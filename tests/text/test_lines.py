@@ -1,0 +1,60 @@
+"""A line ends at LF or CRLF and nothing else, whoever reads it."""
+
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmt.errors import Mistake
+from nmt.serving.texts import cut
+from nmt.text import normalize
+from nmt.text.lines import iter_lines, lines_with_ends, text_lines
+
+INSIDE = "\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
+TEXT = st.text(alphabet=f"ab \n{INSIDE}", max_size=30)
+
+
+def of_bytes(content: bytes) -> list[str]:
+    return list(text_lines(io.BytesIO(content), "F"))
+
+
+@given(TEXT)
+def test_a_line_ends_at_lf_or_crlf_alone(text: str) -> None:
+    lines = lines_with_ends(text)
+    assert "".join(lines) == text
+    assert len(lines) == text.count("\n") + (not text.endswith("\n") and text != "")
+    assert of_bytes(text.encode()) == [
+        line.removesuffix("\n").removesuffix("\r") if line.endswith("\n") else line for line in lines
+    ]
+
+
+@given(TEXT)
+def test_the_server_and_the_filter_translate_the_same_lines(text: str) -> None:
+    of_filter = [line for line in map(normalize, of_bytes(text.encode())) if line]
+    assert [line for line in map(normalize, cut(text, "en").sentences) if line] == of_filter
+
+
+@pytest.mark.parametrize("character", INSIDE)
+def test_the_server_does_not_cut_a_sentence_at_other_ends(character: str) -> None:
+    assert cut(f"How old is{character}Mai?", "en").sentences == [f"How old is{character}Mai?"]
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"a\r\r\nb\r", ["a\r", "b\r"]),
+        (b"\xef\xbb\xbf", []),
+        (b"\xef\xbb\xbf\n", [""]),
+        (b"\xef\xbb\xbfa\n\xef\xbb\xbfb", ["a", "\ufeffb"]),
+        (b"\n\r\n", ["", ""]),
+    ],
+)
+def test_examples(content: bytes, expected: list[str]) -> None:
+    assert of_bytes(content) == expected
+
+
+def test_a_file_of_a_byte_order_mark_alone_is_empty(tmp_path) -> None:
+    (tmp_path / "a.en").write_bytes(b"\xef\xbb\xbf")
+    with pytest.raises(Mistake, match=r"a\.en is empty; use a file with at least one line"):
+        list(iter_lines(tmp_path / "a.en"))
