@@ -113,9 +113,9 @@ class LocalP(Window):
 
     def center(self, mask: Mask, query_states: QueryStates) -> Float[Tensor, "batch heads queries 1"]:
         """p_t, a real number between 0 and the length of the source."""
-        place = self.place(torch.tanh(self.hidden(query_states.states)))
+        logit = self.place(torch.tanh(self.hidden(query_states.states)))
         # bfloat16 is not precise enough for the later positions of a long sentence.
-        share = torch.sigmoid(place.to(torch.promote_types(place.dtype, torch.float32)))
+        share = torch.sigmoid(logit.to(torch.promote_types(logit.dtype, torch.float32)))
         return mask.sum(dim=-1, keepdim=True) * share.transpose(1, 2).unsqueeze(-1)
 
     def forward(self, mask: Mask, query_states: QueryStates | None) -> VisibleKeys:

@@ -62,19 +62,19 @@ def average(job: Job[AverageSettings]) -> None:
         print_run(out.path, scores)
 
 
-def checkpoint_files(source: LoadedRun, kind: Literal["best", "recent"], number: int | None) -> list[Path]:
+def checkpoint_files(run: LoadedRun, kind: Literal["best", "recent"], number: int | None) -> list[Path]:
     """The `number` best or most recent checkpoints, or all. Raises Mistake if there are fewer, or fewer than two."""
-    run, higher = source.directory, source.settings.validation.better == "max"
-    files = run.checkpoints.glob(f"{kind}-*.ckpt")
+    directory, higher = run.directory, run.settings.validation.better == "max"
+    files = directory.checkpoints.glob(f"{kind}-*.ckpt")
     ranked = sorted(files, key=(lambda file: _goodness(file, higher)) if kind == "best" else _step)
     setting, other = ("checkpoints.keep", "recent") if kind == "best" else ("checkpoints.recent", "best")
     if not ranked:
         raise Mistake(
-            f"{run.checkpoints} has no {kind} checkpoints: train with {setting}=5, or use checkpoints={other}."
+            f"{directory.checkpoints} has no {kind} checkpoints: train with {setting}=5, or use checkpoints={other}."
         )
     if len(ranked) < (number or 2):
         raise Mistake(
-            f"{run.checkpoints} has {len(ranked)} {kind} checkpoints, but averaging needs {number or 2}: train "
+            f"{directory.checkpoints} has {len(ranked)} {kind} checkpoints, but averaging needs {number or 2}: train "
             f"longer, with a smaller validation.every, or with a larger {setting}."
         )
     return ranked[-number:] if number else ranked

@@ -24,8 +24,8 @@ class CompareSettings(Keys):
                 "Set either 'run_dirs=[A,B]' to compare runs, or 'outputs=[a.vi,b.vi]' and reference=FILE to compare "
                 "files of translations."
             )
-        places = [os.path.realpath(path) for path in self.run_dirs]
-        if twice := [path for path, place in zip(self.run_dirs, places, strict=True) if places.count(place) > 1]:
+        resolved = [os.path.realpath(path) for path in self.run_dirs]
+        if twice := [path for path, target in zip(self.run_dirs, resolved, strict=True) if resolved.count(target) > 1]:
             raise Mistake(f"run_dirs names {twice[0]} twice; name each run once.")
         if self.outputs and self.reference in (None, []):
             raise Mistake("outputs need a reference: set reference=FILE, or 'reference=[A,B]' for several.")

@@ -1,16 +1,13 @@
 """nmt.pretrain: from text without translations to the run directory of a pretrained encoder."""
 
-from collections.abc import Mapping
-
 from nmt.config.job import Job
 from nmt.config.nodes import Config
 from nmt.config.schema import EncoderSettings, PretrainSettings
 from nmt.models import MaskedTransformer
 from nmt.runs.directory import EncoderDirectory
-from nmt.training.loop import fit, ready_to_score, writing
+from nmt.training.loop import prepare_fit_and_score, ready_to_score
 from nmt.training.masked_task import masked_score
-from nmt.training.out_of_memory import halving_batches
-from nmt.training.preparation import Prepared, prepare, run_folder
+from nmt.training.preparation import Prepared, run_folder
 from nmt.training.pretraining import MaskedPretraining
 
 
@@ -19,25 +16,16 @@ def pretrain(job: Job[PretrainSettings]) -> None:
 
     Raises Mistake before training if the configuration cannot be used.
     """
-    run = EncoderDirectory(run_folder(job))
-
-    def attempt(changes: Mapping[str, int]) -> None:
-        prepared = prepare(job, run, MaskedPretraining(), changes=changes)
-        with writing(prepared):
-            result = fit(prepared)
-            if result:  # In a distributed run, only the leader has one.
-                measure(prepared, result)
-
-    halving_batches(attempt)
+    prepare_fit_and_score(job, EncoderDirectory(run_folder(job)), MaskedPretraining(), score)
 
 
-def measure(prepared: Prepared[EncoderSettings, MaskedTransformer], result: Config) -> None:
+def score(prepared: Prepared[EncoderSettings, MaskedTransformer], result: Config) -> None:
     """Measures the best weights on the validation text, completes metrics.json and prints the run.
 
     `result` is what training adds to metrics.json.
     """
     model = prepared.model.to(ready_to_score(prepared))
-    score = masked_score(model, prepared.data.validation, prepared.settings.batching.batch_tokens)
-    prepared.complete(result, {"valid": {name: round(value, 4) for name, value in score.items()}})
+    scores = masked_score(model, prepared.data.validation, prepared.settings.batching.batch_tokens)
+    prepared.complete(result, {"valid": {name: round(value, 4) for name, value in scores.items()}})
     print(prepared.run.path)
-    print(f"valid loss {score['loss']:.3f}, accuracy {score['accuracy']:.3f}")
+    print(f"valid loss {scores['loss']:.3f}, accuracy {scores['accuracy']:.3f}")

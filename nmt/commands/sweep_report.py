@@ -17,17 +17,19 @@ def sweep_report(records: Sequence[JobRecord]) -> str:
     """
     columns = varying_overrides(records)
     systems, without_result, references = [], {}, None
-    for place, record in enumerate(records):
-        differing = {key: values[place] for key, values in columns.items()}
+    for index, record in enumerate(records):
+        differing = {key: values[index] for key, values in columns.items()}
         run = RunDirectory(Path(record.folder))
         name = ", ".join(f"{key} {value}" for key, value in differing.items())
         if record.exit_code or not run.finished:
             without_result[name] = record.error.partition("\n")[0] or "not finished"
             continue
         try:
-            trained = validated(RunSettings, run.config())
-            split = "test" if trained.data.test else "valid"
-            device = "cpu" if trained.trainer.accelerator == "cpu" else "auto"  # the device on which the run was scored
+            settings = validated(RunSettings, run.config())
+            split = "test" if settings.data.test else "valid"
+            device = (
+                "cpu" if settings.trainer.accelerator == "cpu" else "auto"
+            )  # the device on which the run was scored
             system, references = run_system(run.path, device, split, differing, references)
             systems.append(system)
         except Mistake as error:

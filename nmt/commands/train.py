@@ -1,7 +1,5 @@
 """nmt.train: from a configuration to a finished run directory."""
 
-from collections.abc import Mapping
-
 import torch
 
 from nmt.config.job import Job
@@ -15,9 +13,8 @@ from nmt.runs.load import LoadedRun
 from nmt.runs.precision import with_precision
 from nmt.runs.record import print_run
 from nmt.scoring.run_scores import score_test_split
-from nmt.training.loop import fit, ready_to_score, writing
-from nmt.training.out_of_memory import halving_batches
-from nmt.training.preparation import Prepared, prepare, run_folder
+from nmt.training.loop import prepare_fit_and_score, ready_to_score
+from nmt.training.preparation import Prepared, run_folder
 from nmt.training.translation import Translation
 
 
@@ -26,16 +23,7 @@ def train(job: Job[TrainSettings]) -> None:
 
     Raises Mistake before training if the configuration cannot be used.
     """
-    run = RunDirectory(run_folder(job))
-
-    def attempt(changes: Mapping[str, int]) -> None:
-        prepared = prepare(job, run, Translation(), changes=changes)
-        with writing(prepared):
-            result = fit(prepared)
-            if result:  # In a distributed run, only the leader has one.
-                score(prepared, result)
-
-    halving_batches(attempt)
+    prepare_fit_and_score(job, RunDirectory(run_folder(job)), Translation(), score)
 
 
 def score(prepared: Prepared[RunSettings, Seq2Seq], result: Config) -> None:
@@ -43,16 +31,16 @@ def score(prepared: Prepared[RunSettings, Seq2Seq], result: Config) -> None:
 
     `result` is what training adds to metrics.json.
     """
-    run, settings, model = prepared.run, prepared.settings, prepared.model
-    device = ready_to_score(prepared)
-    trained = LoadedRun(run, settings, prepared.tokenizers, with_precision(model, "float32", device), device)
+    directory, settings, device = prepared.run, prepared.settings, ready_to_score(prepared)
+    model = with_precision(prepared.model, "float32", device)
+    run = LoadedRun(directory, settings, prepared.tokenizers, model, device)
     try:
-        scores = score_test_split(trained)
+        scores = score_test_split(run)
     except torch.OutOfMemoryError as error:
         raise CheckFailed(
             "Out of memory while scoring. Training is complete: add resume=true trainer.accelerator=cpu to the command "
             "to score the run on the CPU."
         ) from error
     prepared.complete(result, {"test": [score.record() for score in scores]} if scores else {})
-    write_film(run.path / "probes")
-    print_run(run.path, scores)
+    write_film(directory.path / "probes")
+    print_run(directory.path, scores)

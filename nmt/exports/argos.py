@@ -20,23 +20,23 @@ ARGOS_VERSION = "1.11"
 """The version of Argos Translate with which the packages were tested, and whose source code they follow."""
 
 
-def write_argos(trained: LoadedRun, folder: Path, quantization: str) -> Path:
+def write_argos(run: LoadedRun, folder: Path, quantization: str) -> Path:
     """Writes translate-SOURCE_TARGET.argosmodel to an existing folder; returns the path of that file.
 
     Argos Translate joins target pieces with the source's SentencePiece model. That works for any pieces, so a run with
     separate vocabularies can be exported too. Raises Mistake for a model that CTranslate2 does not support.
     """
-    require_plain_transformer(trained, "argos")
-    direction = trained.direction
+    require_plain_transformer(run, "argos")
+    direction = run.direction
     name = f"translate-{direction.source}_{direction.target}"
     with tempfile.TemporaryDirectory(dir=folder) as parent:
         package = Path(parent) / f"{name}-{VERSION.replace('.', '_')}"
         model = package / "model"
         model.mkdir(parents=True)
-        write_ctranslate2(trained, model, quantization)
+        write_ctranslate2(run, model, quantization)
         for tokenizer in model.glob("tokenizer.*"):
             tokenizer.unlink()  # Argos reads the file below instead
-        write_bytes(package / "sentencepiece.model", trained.tokenizers.source.model)
+        write_bytes(package / "sentencepiece.model", run.tokenizers.source.model)
         (package / "minisbd").mkdir()
         write_sentence_splitter(package / "minisbd" / f"{direction.source}.onnx", direction.source)
         metadata = {
@@ -51,7 +51,7 @@ def write_argos(trained: LoadedRun, folder: Path, quantization: str) -> Path:
         }
         write_json(package / "metadata.json", metadata)
         use = _USE.format(file=f"{name}.argosmodel", source=direction.source, target=direction.target)
-        write_bytes(package / "README.md", model_card(trained, {}, use, _DIFFERENCES).encode())
+        write_bytes(package / "README.md", model_card(run, {}, use, _DIFFERENCES).encode())
         with zipfile.ZipFile(folder / f"{name}.argosmodel", "w", zipfile.ZIP_DEFLATED) as archive:
             for file in sorted(path for path in package.rglob("*") if path.is_file()):
                 archive.write(file, file.relative_to(parent))

@@ -20,12 +20,12 @@ from nmt.runs.load import LoadedRun
 from nmt.text.tokenizer import BOS, EOS, UNK
 
 
-def write_ctranslate2(trained: LoadedRun, folder: Path, quantization: str) -> None:
+def write_ctranslate2(run: LoadedRun, folder: Path, quantization: str) -> None:
     """Writes the run's model, vocabularies and SentencePiece models to an existing folder.
 
     Raises Mistake for a model that CTranslate2 does not support.
     """
-    model = require_plain_transformer(trained, "ctranslate2")
+    model = require_plain_transformer(run, "ctranslate2")
     layers: Any = model.encoder, model.decoder  # nn.ModuleList does not know the class of its modules
     scale_norm = isinstance(layers[0][0].around_attention.norm, ScaleNorm)
     spec = specs.TransformerSpec.from_config(
@@ -60,7 +60,7 @@ def write_ctranslate2(trained: LoadedRun, folder: Path, quantization: str) -> No
         _write_norm(target.attention.layer_norm, layer.around_cross.norm, model.dim)
         _write_feed_forward(target.ffn, layer.feed_forward)
         _write_norm(target.ffn.layer_norm, layer.around_ffn.norm, model.dim)
-    source, target = (tokenizer.pieces(range(tokenizer.size)) for tokenizer in trained.tokenizers)
+    source, target = (tokenizer.pieces(range(tokenizer.size)) for tokenizer in run.tokenizers)
     spec.register_source_vocabulary(source)
     spec.register_target_vocabulary(target)
     spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = (source[i] for i in (UNK, BOS, EOS))
@@ -71,7 +71,7 @@ def write_ctranslate2(trained: LoadedRun, folder: Path, quantization: str) -> No
     spec.validate()
     spec.optimize(quantization=None if quantization == "float32" else quantization)
     spec.save(str(folder))
-    RunDirectory(folder).write_tokenizers(trained.tokenizers, trained.direction)
+    RunDirectory(folder).write_tokenizers(run.tokenizers, run.direction)
 
 
 def _write_self_attention(spec: Any, attention: MultiHeadAttention) -> None:

@@ -32,14 +32,14 @@ class CTranslate2Model:
     max_source: int | None = POSITIONS
     max_target: int | None = POSITIONS
 
-    def __init__(self, folder: Path, trained: LoadedRun, threads: int) -> None:
+    def __init__(self, folder: Path, run: LoadedRun, threads: int) -> None:
         try:
             self.translator = ctranslate2.Translator(
-                str(folder), device=trained.device.type, compute_type="default", inter_threads=1, intra_threads=threads
+                str(folder), device=run.device.type, compute_type="default", inter_threads=1, intra_threads=threads
             )
         except RuntimeError as error:
             raise DamagedExport(f"CTranslate2 cannot load {folder} ({error}): export the run again.") from error
-        self._source, self._target = (tokenizer.pieces(range(tokenizer.size)) for tokenizer in trained.tokenizers)
+        self._source, self._target = (tokenizer.pieces(range(tokenizer.size)) for tokenizer in run.tokenizers)
         self._target_ids = {piece: number for number, piece in enumerate(self._target)}
 
     def bind(self, algorithm: Algorithm) -> Search:

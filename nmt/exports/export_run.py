@@ -25,7 +25,7 @@ EXPORTER = 1
 """Version of the exporter. It is increased when the export of an unchanged run changes; engines then export again."""
 
 
-def comparison_pairs(trained: LoadedRun, source: str | None = None, reference: str | None = None) -> Pairs:
+def comparison_pairs(run: LoadedRun, source: str | None = None, reference: str | None = None) -> Pairs:
     """The first pairs of the user's files or of the validation corpus, on which a run and its export are compared.
 
     Raises MissingFile if the validation corpus is gone.
@@ -33,7 +33,7 @@ def comparison_pairs(trained: LoadedRun, source: str | None = None, reference: s
     if source is not None and reference is not None:
         sources, references = read_parallel(existing_file("source", source), existing_file("reference", reference))
     else:
-        data, direction = trained.settings.data, trained.direction
+        data, direction = run.settings.data, run.direction
         try:
             sources, references = read_aligned(data.valid, direction)
         except MissingFile as error:
@@ -70,22 +70,22 @@ def check_replaceable(out: Path, overwrite: bool) -> None:
         )
 
 
-def export_run(trained: LoadedRun, format: str, out: Path, quantization: str, pairs: Pairs) -> Parity:
+def export_run(run: LoadedRun, format: str, out: Path, quantization: str, pairs: Pairs) -> Parity:
     """Writes the run to the folder `out`, replacing its contents, and compares the export with the run.
 
     Raises Mistake if the format does not support the run, and CheckFailed if the two differ. In both cases `out`
     is left unchanged.
     """
-    record = origin(trained, format, quantization)
+    record = origin(run, format, quantization)
     with _named(out), atomic_folder(out, replace=True) as part:
-        write_format(trained, format, part, quantization)
+        write_format(run, format, part, quantization)
         files = {path.relative_to(part).as_posix(): file_digest(path) for path in part.rglob("*") if path.is_file()}
         try:
-            exported = open_exported(trained, format, part, quantization)
+            exported = open_exported(run, format, part, quantization)
         except DamagedExport as error:
             # Nobody has had these files in hand, so exporting again does not help.
             raise RuntimeError(f"The export that was just written as {format} cannot be opened.") from error
-        parity = compare(trained, exported, *pairs)
+        parity = compare(run, exported, *pairs)
         parity.check(quantization)
         write_json(part / RECORD, {**record, "parity": parity._asdict(), "files": files})
     return parity
@@ -132,12 +132,12 @@ def _named(out: Path) -> Iterator[None]:
         raise
 
 
-def origin(trained: LoadedRun, format: str, quantization: str) -> dict[str, Any]:
+def origin(run: LoadedRun, format: str, quantization: str) -> dict[str, Any]:
     """What an export was made from, as its record stores it."""
     return {
         "format": format,
         "quantization": quantization,
-        "weights_sha256": file_digest(trained.directory.weights),
-        "tokenizers": tokenizer_hashes(trained.tokenizers, trained.direction),
+        "weights_sha256": file_digest(run.directory.weights),
+        "tokenizers": tokenizer_hashes(run.tokenizers, run.direction),
         "exporter": EXPORTER,
     }

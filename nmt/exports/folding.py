@@ -38,16 +38,16 @@ class Folded(NamedTuple):
     output: Projection
 
 
-def require_plain_transformer(trained: LoadedRun, format: str) -> Transformer:
+def require_plain_transformer(run: LoadedRun, format: str) -> Transformer:
     """The run's model, if its attention can be folded at every site.
 
     Otherwise raises a Mistake that names the unsupported choice, its site and a format that supports it.
     """
-    model = trained.model
-    require_no_context(trained, format)
+    model = run.model
+    require_no_context(run, format)
     if not isinstance(model, Transformer):
         raise Mistake(
-            f"{format} supports only Transformers, but {trained.directory.path} is a {type(model).__name__} model: "
+            f"{format} supports only Transformers, but {run.directory.path} is a {type(model).__name__} model: "
             "use onnx."
         )
     for site, attentions in model.sites.items():
@@ -55,17 +55,17 @@ def require_plain_transformer(trained: LoadedRun, format: str) -> Transformer:
             if not isinstance(part, held):
                 known = ", ".join(_option(kind) for kind in held)
                 raise Mistake(
-                    f"{format} does not support {choice}={_option(type(part))}, which {trained.directory.path} uses "
+                    f"{format} does not support {choice}={_option(type(part))}, which {run.directory.path} uses "
                     f"at {site}; it supports {known}. Use onnx, which supports every {choice}."
                 )
     return model
 
 
-def require_no_context(trained: LoadedRun, format: str) -> None:
+def require_no_context(run: LoadedRun, format: str) -> None:
     """Raises Mistake for a run that reads earlier sentences."""
-    if trained.window.sentences:
+    if run.window.sentences:
         raise Mistake(
-            f"{format} supports only models that read one sentence, but {trained.directory.path} also reads earlier "
+            f"{format} supports only models that read one sentence, but {run.directory.path} also reads earlier "
             "ones (context): export the run that it started from, or one trained with context=none."
         )
 

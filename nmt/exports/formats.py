@@ -76,7 +76,7 @@ def _install(extra: str) -> str:
     return f"pip install -c constraints.txt -e '.[{extra.replace('_', '-')}]'"
 
 
-def write_format(trained: LoadedRun, format: str, folder: Path, quantization: str) -> None:
+def write_format(run: LoadedRun, format: str, folder: Path, quantization: str) -> None:
     """Writes a run to an existing folder.
 
     Raises Mistake if the format's packages are missing or broken, or if it does not support the model or the number
@@ -87,42 +87,42 @@ def write_format(trained: LoadedRun, format: str, folder: Path, quantization: st
     if quantization not in known:
         raise Mistake(f"quantization is {quantization}, but with format={format} it must be {' or '.join(known)}.")
     with importing(format):
-        FORMATS[format].write(trained, folder, quantization)
+        FORMATS[format].write(run, folder, quantization)
 
 
-def open_exported(trained: LoadedRun, format: str, folder: Path, quantization: str) -> Exported:
+def open_exported(run: LoadedRun, format: str, folder: Path, quantization: str) -> Exported:
     """Opens an export the way its users do; for an Argos package, opens the CTranslate2 model in it.
 
     Raises Mistake if the format's packages are missing or broken.
     """
     with importing(format):
-        return FORMATS[format].open(trained, folder, quantization)
+        return FORMATS[format].open(run, folder, quantization)
 
 
-def open_engine(trained: LoadedRun, engine: str, folder: Path, precision: str) -> Engine:
+def open_engine(run: LoadedRun, engine: str, folder: Path, precision: str) -> Engine:
     """The engine for a folder that `write_format` wrote.
 
     Raises Mistake if the engine's packages are missing or broken, and DamagedExport if the folder cannot be read.
     """
     check_extra(engine)
     with importing(engine):
-        return ENGINES[engine](trained, folder, precision)
+        return ENGINES[engine](run, folder, precision)
 
 
-def _write_ctranslate2(trained: LoadedRun, folder: Path, quantization: str) -> None:
+def _write_ctranslate2(run: LoadedRun, folder: Path, quantization: str) -> None:
     from nmt.exports.ctranslate2 import write_ctranslate2
 
-    write_ctranslate2(trained, folder, quantization)
+    write_ctranslate2(run, folder, quantization)
 
 
-def _ctranslate2_engine(trained: LoadedRun, folder: Path, precision: str) -> Engine:
+def _ctranslate2_engine(run: LoadedRun, folder: Path, precision: str) -> Engine:
     from nmt.exports.ctranslate2_model import CTranslate2Model
 
-    model = CTranslate2Model(folder, trained, torch.get_num_threads())
+    model = CTranslate2Model(folder, run, torch.get_num_threads())
     return Engine(
         name="ctranslate2",
         precision=precision,
-        device=trained.device.type,
+        device=run.device.type,
         max_source=model.max_source,
         max_target=model.max_target,
         bind=model.bind,
@@ -130,27 +130,27 @@ def _ctranslate2_engine(trained: LoadedRun, folder: Path, precision: str) -> Eng
     )
 
 
-def _write_hugging_face(trained: LoadedRun, folder: Path, quantization: str) -> None:
+def _write_hugging_face(run: LoadedRun, folder: Path, quantization: str) -> None:
     from nmt.exports.hugging_face import write_hugging_face
 
-    write_hugging_face(trained, folder)
+    write_hugging_face(run, folder)
 
 
-def _open_hugging_face(trained: LoadedRun, folder: Path, quantization: str) -> Exported:
+def _open_hugging_face(run: LoadedRun, folder: Path, quantization: str) -> Exported:
     from nmt.exports.hugging_face import HuggingFaceModel, generation_settings
 
     model = HuggingFaceModel(folder)
-    model.search_with(generation_settings(trained, comparison_search(trained)))
+    model.search_with(generation_settings(run, comparison_search(run)))
     return Exported(model.max_source, model.max_target, model.forced_log_probs, model.translate)
 
 
-def _write_onnx(trained: LoadedRun, folder: Path, quantization: str) -> None:
+def _write_onnx(run: LoadedRun, folder: Path, quantization: str) -> None:
     from nmt.exports.onnx import write_onnx
 
-    write_onnx(trained, folder, int8=quantization == "int8")
+    write_onnx(run, folder, int8=quantization == "int8")
 
 
-def _onnx_engine(trained: LoadedRun, folder: Path, precision: str) -> Engine:
+def _onnx_engine(run: LoadedRun, folder: Path, precision: str) -> Engine:
     from nmt.exports.onnx_model import OnnxModel
 
     model = OnnxModel(folder, torch.get_num_threads())
@@ -165,28 +165,28 @@ def _onnx_engine(trained: LoadedRun, folder: Path, precision: str) -> Engine:
     )
 
 
-def _write_argos(trained: LoadedRun, folder: Path, quantization: str) -> None:
+def _write_argos(run: LoadedRun, folder: Path, quantization: str) -> None:
     from nmt.exports.argos import write_argos
 
-    write_argos(trained, folder, quantization)
+    write_argos(run, folder, quantization)
 
 
-def _open_argos(trained: LoadedRun, folder: Path, quantization: str) -> Exported:
+def _open_argos(run: LoadedRun, folder: Path, quantization: str) -> Exported:
     from nmt.exports.argos import unpacked_model
 
     with unpacked_model(folder) as model:
-        return _exported(trained, _ctranslate2_engine(trained, model, quantization))
+        return _exported(run, _ctranslate2_engine(run, model, quantization))
 
 
-def _exported(trained: LoadedRun, engine: Engine) -> Exported:
+def _exported(run: LoadedRun, engine: Engine) -> Exported:
     """The exported model that an engine runs."""
-    translator = build_translator([trained], comparison_search(trained), engine=engine)
+    translator = build_translator([run], comparison_search(run), engine=engine)
     return Exported(engine.max_source, engine.max_target, engine.forced_log_probs, translator.translate)
 
 
 def _opened_by(open_engine: Callable[[LoadedRun, Path, str], Engine]) -> Callable[[LoadedRun, Path, str], Exported]:
     """A function that opens the exported model with an engine."""
-    return lambda trained, folder, quantization: _exported(trained, open_engine(trained, folder, quantization))
+    return lambda run, folder, quantization: _exported(run, open_engine(run, folder, quantization))
 
 
 _OF_CTRANSLATE2 = ("float32", "int8", "int16", "float16", "bfloat16")

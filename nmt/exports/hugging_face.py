@@ -35,16 +35,16 @@ transformers.logging.set_verbosity_error()
 transformers.logging.disable_progress_bar()
 
 
-def write_hugging_face(trained: LoadedRun, folder: Path) -> None:
+def write_hugging_face(run: LoadedRun, folder: Path) -> None:
     """Writes the model, tokenizer, search settings and model card to an existing folder.
 
     AutoModelForSeq2SeqLM and AutoTokenizer load them offline and without nmt. A post-norm model becomes a
     MarianMTModel, a pre-norm one a PegasusForConditionalGeneration. Raises Mistake for a model that neither of
     them supports.
     """
-    model = require_plain_transformer(trained, "hugging_face")
-    _require_known_parts(trained, model)
-    exported = _fresh_model(trained, model)
+    model = require_plain_transformer(run, "hugging_face")
+    _require_known_parts(run, model)
+    exported = _fresh_model(run, model)
     weights = _weights(model)
     state = exported.state_dict()
     # The library computes its own position encodings: those of nmt.models.embeddings.sinusoids in a different order.
@@ -55,27 +55,27 @@ def write_hugging_face(trained: LoadedRun, folder: Path) -> None:
             f"{', '.join(lacking)}; run pip install -c constraints.txt transformers first."
         )
     exported.load_state_dict({**state, **weights})
-    exported.generation_config = GenerationConfig(**generation_settings(trained))
+    exported.generation_config = GenerationConfig(**generation_settings(run))
     with system_errors(folder):
         exported.save_pretrained(folder)
     mode = (folder / "config.json").stat().st_mode
     (folder / "model.safetensors").chmod(mode)  # safetensors makes its files readable by the owner only
-    _write_tokenizers(trained, folder)
+    _write_tokenizers(run, folder)
     write_bytes(
         folder / "README.md",
-        model_card(trained, {"library_name": "transformers"}, _USE, _differences(trained)).encode(),
+        model_card(run, {"library_name": "transformers"}, _USE, _differences(run)).encode(),
     )
 
 
-def generation_settings(trained: LoadedRun, search: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def generation_settings(run: LoadedRun, search: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The arguments of GenerationConfig that come closest to the run's search with the overrides `search`.
 
     The library has one maximum length for all sentences, so this is the run's limit for the longest source that it
     translates without splitting. The library's lengths count BOS; ours do not.
     """
-    configured: Algorithm = make(search_config(trained.settings.search, search or {}))
+    configured: Algorithm = make(search_config(run.settings.search, search or {}))
     constraints = configured.constraints
-    longest = int(longest_source(trained.settings) * constraints.max_length_ratio + constraints.max_length_offset)
+    longest = int(longest_source(run.settings) * constraints.max_length_ratio + constraints.max_length_offset)
     longest = max(min(longest, constraints.max_length or longest, POSITIONS - 1), constraints.min_length)
     settings: dict[str, Any] = {
         "pad_token_id": PAD,
@@ -167,25 +167,25 @@ class HuggingFaceModel:
         return self.tokenizer(texts).input_ids if texts else []
 
 
-def _require_known_parts(trained: LoadedRun, model: Transformer) -> None:
+def _require_known_parts(run: LoadedRun, model: Transformer) -> None:
     """Raises Mistake if a part of the model exists in neither Marian nor Pegasus."""
     first: Any = model.encoder[0]  # nn.ModuleList does not know the class of its modules
     if not isinstance(first.around_attention.norm, LayerNorm):
         raise Mistake(
-            f"hugging_face supports only norm@model=layer_norm, not scale_norm, which {trained.directory.path} uses: "
+            f"hugging_face supports only norm@model=layer_norm, not scale_norm, which {run.directory.path} uses: "
             "use ctranslate2 or onnx, which support both."
         )
-    if model.norm_first and not trained.tokenizers.joint:
+    if model.norm_first and not run.tokenizers.joint:
         raise Mistake(
             f"hugging_face does not support model.norm_first=true with tokenizer.joint=false, which "
-            f"{trained.directory.path} uses, because Pegasus has one vocabulary: use ctranslate2 or onnx, which "
+            f"{run.directory.path} uses, because Pegasus has one vocabulary: use ctranslate2 or onnx, which "
             "support both."
         )
 
 
-def _fresh_model(trained: LoadedRun, model: Transformer) -> Any:
+def _fresh_model(run: LoadedRun, model: Transformer) -> Any:
     """The library's model with random weights."""
-    source, target = trained.tokenizers
+    source, target = run.tokenizers
     first: Any = model.encoder[0]
     heads, ffn_dim = first.attention.num_heads, first.feed_forward.inner.out_features
     settings: dict[str, Any] = {
@@ -212,7 +212,7 @@ def _fresh_model(trained: LoadedRun, model: Transformer) -> Any:
     if model.norm_first:
         return transformers.PegasusForConditionalGeneration(transformers.PegasusConfig(**settings))
     settings["decoder_vocab_size"] = target.size
-    settings["share_encoder_decoder_embeddings"] = trained.tokenizers.joint
+    settings["share_encoder_decoder_embeddings"] = run.tokenizers.joint
     return transformers.MarianMTModel(transformers.MarianConfig(**settings))
 
 
@@ -272,25 +272,25 @@ def _norm(name: str, norm: nn.Module, order: Int[Tensor, " dim"]) -> dict[str, T
     return {f"{name}.{part}": tensor[order] for part, tensor in norm.named_parameters()}
 
 
-def _write_tokenizers(trained: LoadedRun, folder: Path) -> None:
+def _write_tokenizers(run: LoadedRun, folder: Path) -> None:
     """Writes the files of a MarianTokenizer, which encodes a normalized line to the same ids as ours, plus EOS."""
-    source, target = trained.tokenizers
+    source, target = run.tokenizers
     write_bytes(folder / "source.spm", source.model)
     write_bytes(folder / "target.spm", target.model)
     write_json(folder / "vocab.json", _vocabulary(source))
-    if not trained.tokenizers.joint:
+    if not run.tokenizers.joint:
         write_json(folder / "target_vocab.json", _vocabulary(target))
     pad, unknown, begin, end = source.pieces([PAD, UNK, BOS, EOS])
     settings = {
         "tokenizer_class": "MarianTokenizer",
-        "separate_vocabs": not trained.tokenizers.joint,
-        "source_lang": trained.direction.source,
-        "target_lang": trained.direction.target,
+        "separate_vocabs": not run.tokenizers.joint,
+        "source_lang": run.direction.source,
+        "target_lang": run.direction.target,
         "pad_token": pad,
         "unk_token": unknown,
         "bos_token": begin,
         "eos_token": end,
-        "model_max_length": min(longest_source(trained.settings), POSITIONS),
+        "model_max_length": min(longest_source(run.settings), POSITIONS),
         "clean_up_tokenization_spaces": False,
         "split_special_tokens": True,  # '</s>' in a text is ordinary text
     }
@@ -317,13 +317,13 @@ print(tokenizer.batch_decode(found, skip_special_tokens=True))
 """
 
 
-def _differences(trained: LoadedRun) -> list[str]:
+def _differences(run: LoadedRun) -> list[str]:
     """The differences that a user of both needs to know, one per item."""
-    search = make(trained.settings.search)
-    longest = generation_settings(trained)["max_length"] - 1
+    search = make(run.settings.search)
+    longest = generation_settings(run)["max_length"] - 1
     differences = [
         "Normalize the text to NFC with single plain spaces, as the code above does; `nmt.translate` does this itself.",
-        f"Each line must be one sentence of at most {min(longest_source(trained.settings), POSITIONS)} pieces; "
+        f"Each line must be one sentence of at most {min(longest_source(run.settings), POSITIONS)} pieces; "
         "`nmt.translate` splits longer lines. Skip empty lines: their translations are not empty.",
         f"A translation has at most {longest} pieces; in the run's search, the limit depends on the source length.",
         "Text such as `>>vi<<` at the beginning of a line is read as a language code.",

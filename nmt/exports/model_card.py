@@ -42,14 +42,14 @@ text.**
 """
 
 
-def model_card(trained: LoadedRun, settings: dict[str, Any], use: str, differences: Sequence[str]) -> str:
+def model_card(run: LoadedRun, settings: dict[str, Any], use: str, differences: Sequence[str]) -> str:
     """A model card for the Hugging Face Hub, which is also the README.md of an Argos package.
 
     `settings` are additional keys of the YAML header, `use` explains how to translate, and `differences` are sentences
     that say how the exported model differs from nmt.translate.
     """
-    metrics, direction, (source, target) = trained.directory.metrics(), trained.direction, trained.tokenizers
-    license = corpus_license(trained)
+    metrics, direction, (source, target) = run.directory.metrics(), run.direction, run.tokenizers
+    license = corpus_license(run)
     header = {
         "language": [direction.source, direction.target],
         **({"license": "cc0-1.0"} if license == "CC0 1.0" else {}),
@@ -58,21 +58,21 @@ def model_card(trained: LoadedRun, settings: dict[str, Any], use: str, differenc
         **settings,
     }
     versions, commit = metrics.get("versions", {}), metrics.get("git_commit")
-    sizes = f"{source.size:,} pieces" if trained.tokenizers.joint else f"{source.size:,} and {target.size:,} pieces"
+    sizes = f"{source.size:,} pieces" if run.tokenizers.joint else f"{source.size:,} and {target.size:,} pieces"
     text = _TEXT.format(
         source=LANGUAGES.get(direction.source, direction.source),
         target=LANGUAGES.get(direction.target, direction.target),
-        parameters=f"{sum(parameter.numel() for parameter in trained.model.parameters()):,}",
-        pieces=f"a {'joint vocabulary' if trained.tokenizers.joint else 'vocabulary for each side'} of {sizes}",
-        warning=_ABOUT_THE_GRAMMAR if _is_embedded(trained) else "",
+        parameters=f"{sum(parameter.numel() for parameter in run.model.parameters()):,}",
+        pieces=f"a {'joint vocabulary' if run.tokenizers.joint else 'vocabulary for each side'} of {sizes}",
+        warning=_ABOUT_THE_GRAMMAR if _is_embedded(run) else "",
         use=use,
         differences="\n".join(f"- {sentence}" for sentence in differences),
-        corpus=f"{trained.settings.data.name}: {', '.join(trained.settings.data.train)}",
+        corpus=f"{run.settings.data.name}: {', '.join(run.settings.data.train)}",
         license=f" (license: {license})"
         if license
         else "; nmt does not know its license, which may apply to the model",
         command=metrics.get("command") or "not recorded",
-        seed=trained.settings.seed,
+        seed=run.settings.seed,
         version=", ".join(
             f"{name} {version}" for name, version in versions.items() if name in ("nmt-attention", "torch")
         )
@@ -82,12 +82,12 @@ def model_card(trained: LoadedRun, settings: dict[str, Any], use: str, differenc
     return f"---\n{yaml.safe_dump(header, sort_keys=False)}---\n{text.strip()}\n"
 
 
-def corpus_license(trained: LoadedRun) -> str | None:
+def corpus_license(run: LoadedRun) -> str | None:
     """The license of the run's training corpus, as docs/reference/corpora.md states it; None if it is not known."""
-    data = trained.settings.data
-    if trained.settings.start_from:
+    data = run.settings.data
+    if run.settings.start_from:
         return None
-    if _is_embedded(trained):
+    if _is_embedded(run):
         return "CC0 1.0"
     file = CONFIGS / "corpus" / f"{data.name}.yaml"
     if not file.is_file() or not all(f"/{data.name}/" in f"/{prefix}" for prefix in data.train):
@@ -96,8 +96,8 @@ def corpus_license(trained: LoadedRun) -> str | None:
     return license
 
 
-def _is_embedded(trained: LoadedRun) -> bool:
-    return all(prefix.startswith(EMBEDDED) for prefix in trained.settings.data.train)
+def _is_embedded(run: LoadedRun) -> bool:
+    return all(prefix.startswith(EMBEDDED) for prefix in run.settings.data.train)
 
 
 def _scores(splits: dict[str, Any]) -> str:

@@ -132,7 +132,7 @@ class OnnxRecurrence(Recurrence):
         return outputs.permute(2, 0, 1, 3).flatten(2), tuple(states) if self.operator == "LSTM" else states[0]
 
 
-def write_onnx(trained: LoadedRun, folder: Path, *, int8: bool = False) -> None:
+def write_onnx(run: LoadedRun, folder: Path, *, int8: bool = False) -> None:
     """Writes encoder.onnx, step.onnx, model.json and the tokenizer files to an existing folder.
 
     docs/how_to/onnx.md describes them. With `int8`, the matrices of linear layers and LSTMs are stored as 8-bit
@@ -140,11 +140,11 @@ def write_onnx(trained: LoadedRun, folder: Path, *, int8: bool = False) -> None:
 
     Raises Mistake for a model that cannot be written as two graphs.
     """
-    model = _exportable(trained)
+    model = _exportable(run)
     with torch.no_grad():
         # The example inputs; the graphs take any number of sentences, beams and pieces.
         source = torch.full((_SENTENCES, min(_SOURCE, model.max_source or _SOURCE)), EOS)
-        memory, first = _Encoder(copy.deepcopy(trained.model).cpu())(source, source != PAD)
+        memory, first = _Encoder(copy.deepcopy(run.model).cpu())(source, source != PAD)
         past = min(_PAST, (model.max_target or _PAST + 1) - 1)
         state = _mapped(lambda leaf: _lengthened(leaf.repeat_interleave(_BEAMS, dim=0), past), first)
         tokens = torch.full((_SENTENCES, _BEAMS), BOS)
@@ -169,22 +169,20 @@ def write_onnx(trained: LoadedRun, folder: Path, *, int8: bool = False) -> None:
     if int8:
         for graph in written.values():
             _round_to_int8(folder / graph["file"])
-    RunDirectory(folder).write_tokenizers(trained.tokenizers, trained.direction)
-    write_json(
-        folder / DESCRIPTION, {**_description(trained), "quantization": "int8" if int8 else "float32", **written}
-    )
+    RunDirectory(folder).write_tokenizers(run.tokenizers, run.direction)
+    write_json(folder / DESCRIPTION, {**_description(run), "quantization": "int8" if int8 else "float32", **written})
 
 
-def _exportable(trained: LoadedRun) -> Seq2Seq:
+def _exportable(run: LoadedRun) -> Seq2Seq:
     """A copy of the model on the CPU with ONNX's recurrent operators. Raises Mistake if it cannot be exported."""
-    path = trained.directory.path
-    require_no_context(trained, "onnx")
-    if trained.precision != "float32":
+    path = run.directory.path
+    require_no_context(run, "onnx")
+    if run.precision != "float32":
         raise Mistake(
-            f"onnx is exported from float32 weights, but {path} is loaded with precision={trained.precision}: load "
+            f"onnx is exported from float32 weights, but {path} is loaded with precision={run.precision}: load "
             "it with precision=float32."
         )
-    model = copy.deepcopy(trained.model).cpu()
+    model = copy.deepcopy(run.model).cpu()
     for name, module in list(model.named_modules()):
         if isinstance(module, LSTMN) and name.startswith("encoder"):
             raise Mistake(
@@ -288,24 +286,24 @@ def quiet_exporter() -> Iterator[None]:
             logger.setLevel(level)
 
 
-def _description(trained: LoadedRun) -> dict[str, Any]:
+def _description(run: LoadedRun) -> dict[str, Any]:
     """What a program needs to know besides the graphs."""
-    search = make(trained.settings.search)
+    search = make(run.settings.search)
     beam = search if isinstance(search, BeamSearch) else BeamSearch(constraints=search.constraints)
     limits = beam.constraints
-    tokenizers = [*tokenizer_hashes(trained.tokenizers, trained.direction)]
-    direction = trained.direction
+    tokenizers = [*tokenizer_hashes(run.tokenizers, run.direction)]
+    direction = run.direction
     return {
         "format": LAYOUT,
-        "model": type(trained.model).__name__,
+        "model": type(run.model).__name__,
         "direction": None if direction is None else {"source": direction.source, "target": direction.target},
         "tokenizers": {"source": tokenizers[0], "target": tokenizers[-1]},
         "special_ids": {"pad": PAD, "unk": UNK, "bos": BOS, "eos": EOS},
-        "max_source": trained.model.max_source,
-        "max_target": trained.model.max_target,
-        "max_source_tokens": min(longest_source(trained.settings), trained.model.max_source or math.inf),
+        "max_source": run.model.max_source,
+        "max_target": run.model.max_target,
+        "max_source_tokens": min(longest_source(run.settings), run.model.max_source or math.inf),
         "attention": {
-            site: {"layers": len(layers), "heads": layers[0].num_heads} for site, layers in trained.model.sites.items()
+            site: {"layers": len(layers), "heads": layers[0].num_heads} for site, layers in run.model.sites.items()
         },
         "search": {
             "beam_size": beam.beam_size,

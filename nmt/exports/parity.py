@@ -75,20 +75,20 @@ class Parity(NamedTuple):
             )
 
 
-def comparison_search(trained: LoadedRun) -> Mapping[str, Any]:
+def comparison_search(run: LoadedRun) -> Mapping[str, Any]:
     """The search that finds the translations to compare, in the form that `build_translator` takes.
 
     It is the run's beam search without a coverage penalty, which not every format supports. For a run that samples, it
     is the default beam search with the run's constraints.
     """
-    stored = trained.settings.search
+    stored = run.settings.search
     if isinstance(make(stored), BeamSearch):
         return {"coverage_penalty": 0.0}
     beam = named_search("beam")
     return {**beam, "constraints": stored.get("constraints", beam["constraints"])}
 
 
-def compare(trained: LoadedRun, exported: Exported, sources: Sequence[str], references: Sequence[str]) -> Parity:
+def compare(run: LoadedRun, exported: Exported, sources: Sequence[str], references: Sequence[str]) -> Parity:
     """Compares the run and its export on sentence pairs, leaving out pairs that are too long for either.
 
     Raises Mistake if no pair is left.
@@ -96,13 +96,13 @@ def compare(trained: LoadedRun, exported: Exported, sources: Sequence[str], refe
     lines = [normalize(line) for line in sources]
     source_ids, target_ids = (
         tokenizer.encode_all([normalize(line) for line in side])
-        for tokenizer, side in zip(trained.tokenizers, (sources, references), strict=True)
+        for tokenizer, side in zip(run.tokenizers, (sources, references), strict=True)
     )
-    differences = log_prob_differences(trained, exported, source_ids, target_ids)
+    differences = log_prob_differences(run, exported, source_ids, target_ids)
     if not differences:
         raise Mistake("There is no sentence pair to compare the exported model on; give source=FILE reference=FILE.")
     chosen = [lines[index] for index in differences]
-    translations = build_translator([trained], comparison_search(trained)).translate(chosen)
+    translations = build_translator([run], comparison_search(run)).translate(chosen)
     pairs = zip(translations, exported.translate(chosen), strict=True)
     every = torch.tensor([difference for row in differences.values() for difference in row], dtype=torch.float64)
     return Parity(
@@ -115,7 +115,7 @@ def compare(trained: LoadedRun, exported: Exported, sources: Sequence[str], refe
 
 
 def log_prob_differences(
-    trained: LoadedRun, exported: Exported, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    run: LoadedRun, exported: Exported, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
 ) -> dict[int, list[float]]:
     """The absolute difference in log p of each target piece and of EOS, in nats, by the index of the pair.
 
@@ -129,10 +129,10 @@ def log_prob_differences(
     ]
     ours: dict[int, list[float]] = {}
     kept_sources, kept_targets = ([side[index] for index in kept] for side in (sources, targets))
-    for positions, batch in readable_batches([trained], kept_sources, kept_targets, batch_tokens=4096):
+    for positions, batch in readable_batches([run], kept_sources, kept_targets, batch_tokens=4096):
         indices = [kept[position] for position in positions]
         lengths = (len(targets[index]) + 1 for index in indices)
-        for index, row, length in zip(indices, piece_log_probs([trained], batch).tolist(), lengths, strict=True):
+        for index, row, length in zip(indices, piece_log_probs([run], batch).tolist(), lengths, strict=True):
             ours[index] = row[:length]
     if not ours:
         return {}

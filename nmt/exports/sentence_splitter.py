@@ -58,14 +58,14 @@ class _SentenceEnds(nn.Module):
         padded = F.pad(units, (_REACH, _REACH))
         padded = padded.masked_fill(padded == _PAD, _SPACE)
         capitals = F.pad(features[:, :, 0], (1, 0))[:, :length] > 0
-        here, first, second, *_ = before = [
+        current, first, second, *_ = before = [
             padded[:, _REACH - distance : _REACH - distance + length] for distance in range(_REACH)
         ]
         after, later = (padded[:, _REACH + distance : _REACH + distance + length] for distance in (1, 2))
         terminator, closer, small = self.kinds.unbind()
-        ends = terminator[here]
-        ends = ends | (closer[here] & (terminator[first] | (closer[first] & terminator[second])))
-        initial = (here == _IDS["."]) & capitals & (second == _SPACE)
+        ends = terminator[current]
+        ends = ends | (closer[current] & (terminator[first] | (closer[first] & terminator[second])))
+        initial = (current == _IDS["."]) & capitals & (second == _SPACE)
         letters = torch.stack(before, dim=-1).unsqueeze(2)
         abbreviation = ((letters == self.spelled) | (self.spelled == _PAD)).all(dim=-1).any(dim=-1)
         ends = ends & (after == _SPACE) & ~small[later] & ~initial & ~abbreviation

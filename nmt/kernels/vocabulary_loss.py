@@ -204,19 +204,19 @@ def _agreement(
     probabilities = []
     for rows, share in zip(logits, nll, strict=True):
         rows -= rows.amax(dim=-1, keepdim=True)
-        own = rows.exp()
-        total = own.sum(dim=-1, keepdim=True)
+        exponentials = rows.exp()
+        total = exponentials.sum(dim=-1, keepdim=True)
         rows -= total.log()
         losses -= share * _smoothed(rows, targets, smoothing)
-        probabilities.append(own.mul_(1 / total))
+        probabilities.append(exponentials.mul_(1 / total))
     ratio = logits[0] - logits[1]
     # The logits are no longer needed, so their memory is reused from here on.
     sides = zip(logits, probabilities, probabilities[::-1], nll, divergence, divergence[::-1], strict=True)
-    for rows, own, other, share, to_other, from_other in sides:
-        kl = torch.mul(own, ratio, out=rows).sum(dim=-1, keepdim=True)
+    for rows, p, q, share, to_other, from_other in sides:
+        kl = torch.mul(p, ratio, out=rows).sum(dim=-1, keepdim=True)
         losses += to_other * kl.squeeze(-1)
         torch.sub(ratio, kl, out=rows)
-        rows.mul_(to_other).add_(share + from_other).mul_(own).sub_(other, alpha=from_other)
+        rows.mul_(to_other).add_(share + from_other).mul_(p).sub_(q, alpha=from_other)
         _subtract_target(rows, targets, smoothing, share)
         ratio.neg_()
     return losses

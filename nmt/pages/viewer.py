@@ -112,7 +112,7 @@ def _write_run(page: TextIO, number: int, run: ViewedRun) -> dict[str, Any]:
     """Writes the weights of a run and returns its entry in the index."""
     entries: list[dict[str, Any]] = []
     seen = set()
-    for place, sentence in enumerate(run.sentences):
+    for index, sentence in enumerate(run.sentences):
         key = (sentence.line, sentence.rank)
         if key in seen:
             raise ValueError(f"Run '{run.name}' has line {key[0]}, rank {key[1]} twice; pass each sentence once.")
@@ -120,7 +120,7 @@ def _write_run(page: TextIO, number: int, run: ViewedRun) -> dict[str, Any]:
         if not sentence.maps:
             raise Mistake(f"Line {sentence.line} of run '{run.name}' has no maps; leave out lines without maps.")
         for item in sentence.maps:
-            page.write(f'<script type="application/octet-stream" id="weights-{number}-{place}-{item.site}">')
+            page.write(f'<script type="application/octet-stream" id="weights-{number}-{index}-{item.site}">')
             page.write(_packed(item, run.name, sentence.line))
             page.write("</script>\n")
         entries.append(_entry(sentence))

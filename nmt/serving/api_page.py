@@ -56,7 +56,7 @@ async def file(name: str) -> FileResponse:
 
 def description(app: FastAPI) -> dict[str, Any]:
     """The OpenAPI description of an application's endpoints."""
-    found = get_openapi(
+    described = get_openapi(
         title=app.title,
         version=app.version,
         summary=SUMMARY,
@@ -64,15 +64,15 @@ def description(app: FastAPI) -> dict[str, Any]:
         routes=app.routes,
         tags=TAGS,
     )
-    for operations in found["paths"].values():
+    for operations in described["paths"].values():
         for operation in operations.values():
             operation["summary"] = operation.pop("description")  # the docstring, in place of the function's name
             operation["responses"].pop("422", None)  # FastAPI's own status for invalid fields; ours is 400
-    schemas = found["components"]["schemas"]
+    schemas = described["components"]["schemas"]
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
     schemas["Failure"] = Failure.model_json_schema()
     scheme = {"type": "http", "scheme": "bearer", "description": "an API key; only needed if the server has keys"}
-    found["components"]["securitySchemes"] = {"API key": scheme}
-    found["security"] = [{}, {"API key": []}]
-    return found
+    described["components"]["securitySchemes"] = {"API key": scheme}
+    described["security"] = [{}, {"API key": []}]
+    return described

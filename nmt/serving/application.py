@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nmt.errors import Mistake
 from nmt.serving import api_page, lab, libretranslate, page
-from nmt.serving.batcher import Batcher, Full
+from nmt.serving.batcher import Batcher, QueueFull
 from nmt.serving.gallery import Unavailable
 from nmt.serving.requests import DEFECT, failures, sentence
 from nmt.serving.service import Limits, Service, ThisService, check_secret
@@ -43,16 +43,16 @@ def application(service: Service) -> FastAPI:
 
     app = FastAPI(title="nmt-attention", docs_url=None, redoc_url=None, lifespan=running)
     app.state.service, app.state.metrics = service, Metrics(service.batcher)
-    for each in (libretranslate.router, libretranslate.deepl, lab.router, page.router, api_page.router, router):
-        app.include_router(each)
-    described = api_page.description(app)
-    app.openapi = lambda: described  # type: ignore[method-assign]  # as FastAPI's documentation suggests
-    app.add_middleware(Around, metrics=app.state.metrics, limits=service.limits)
+    for endpoints in (libretranslate.router, libretranslate.deepl, lab.router, page.router, api_page.router, router):
+        app.include_router(endpoints)
+    openapi = api_page.description(app)
+    app.openapi = lambda: openapi  # type: ignore[method-assign]  # as FastAPI's documentation suggests
+    app.add_middleware(RequestMiddleware, metrics=app.state.metrics, limits=service.limits)
     if service.access.origins:
         origins = list(service.access.origins)
         app.add_middleware(CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"])
-    for kind, answer in ERRORS.items():
-        app.add_exception_handler(kind, answer)
+    for kind, handler in ERRORS.items():
+        app.add_exception_handler(kind, handler)
     return app
 
 
@@ -98,7 +98,7 @@ async def _unavailable(request: Request, error: Any) -> Response:
 
 
 async def _failed(request: Request, error: Any) -> Response:
-    # Starlette handles unexpected errors outside all middleware, so Around does not add the headers.
+    # Starlette handles unexpected errors outside all middleware, so RequestMiddleware does not add the headers.
     return _error(request, DEFECT, 500, SECURITY_HEADERS)
 
 
@@ -106,7 +106,7 @@ ERRORS: dict[type[Exception], Callable[[Request, Any], Any]] = {
     StarletteHTTPException: _refused,
     RequestValidationError: _invalid,
     Mistake: _mistaken,
-    Full: _busy,
+    QueueFull: _busy,
     Unavailable: _unavailable,
     Exception: _failed,
 }
@@ -132,7 +132,7 @@ class Metrics:
             Gauge(name, text, registry=self.registry).set_function(value)
 
 
-class Around:
+class RequestMiddleware:
     """ASGI middleware: limits the size of each request's body and the time it may take to arrive, adds headers to the
     response, and records the request in the metrics.
     """
@@ -144,12 +144,12 @@ class Around:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        read, arriving, status = 0, True, 500
-        seconds, most = self.limits.seconds, self.limits.body_bytes
+        received, arriving, status = 0, True, 500
+        seconds, max_bytes = self.limits.seconds, self.limits.body_bytes
         deadline = asyncio.get_running_loop().time() + seconds
 
-        async def limited() -> Message:
-            nonlocal read, arriving
+        async def limited_receive() -> Message:
+            nonlocal received, arriving
             if not arriving:  # the body is complete, so the caller now waits for the client to disconnect
                 return await receive()
             try:
@@ -157,22 +157,23 @@ class Around:
                     message = await receive()
             except TimeoutError as error:
                 raise HTTPException(408, f"The body took more than {seconds:g} s to arrive.") from error
-            read, arriving = read + len(message.get("body", b"")), message.get("more_body", False)
-            if read > most:
-                raise HTTPException(413, f"The body is larger than {most} bytes; send less text per request.")
+            received += len(message.get("body", b""))
+            arriving = message.get("more_body", False)
+            if received > max_bytes:
+                raise HTTPException(413, f"The body is larger than {max_bytes} bytes; send less text per request.")
             return message
 
-        async def answered(message: Message) -> None:
+        async def observed_send(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                own = [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
-                message = {**message, "headers": [*message["headers"], *own]}
+                added = [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
+                message = {**message, "headers": [*message["headers"], *added]}
             await send(message)
 
         began = time.perf_counter()
         try:
-            await self.app(scope, limited, answered)
+            await self.app(scope, limited_receive, observed_send)
         finally:
             # Label with the route, not the path: clients can request any path, so there could be any number of labels.
             path = getattr(scope.get("route"), "path", "other")

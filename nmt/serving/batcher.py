@@ -27,7 +27,7 @@ _SHARE_TO_WAIT = 0.05
 """How long a batch may wait for the clients just answered, as a fraction of the time that the previous batch took."""
 
 
-class Full(Exception):  # noqa: N818
+class QueueFull(Exception):  # noqa: N818
     """Too many sentences are waiting already. `retry_after` is in seconds."""
 
     def __init__(self, retry_after: int) -> None:
@@ -49,7 +49,7 @@ class Task(NamedTuple):
 
 
 @dataclass(eq=False)
-class _Waiting:
+class _QueuedSentence:
     task: Task
     sentence: str
     prefix: str
@@ -76,7 +76,7 @@ class Batcher:
         self.batch_window, self.max_waiting = batch_window, max_waiting
         self.sentences_per_second = 10.0
         """A moving average from which Retry-After is computed. It starts at 10."""
-        self._waiting: list[_Waiting] = []
+        self._waiting: list[_QueuedSentence] = []
         self._computing = 0
         self._arrived = asyncio.Event()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="model")
@@ -106,11 +106,11 @@ class Batcher:
     async def translate(
         self, task: Task, sentences: Sequence[str], prefixes: Sequence[str] | None = None
     ) -> list[list[Translation]]:
-        """The translations of each sentence, best first. Raises Full, and whatever a Translator raises."""
+        """The translations of each sentence, best first. Raises QueueFull, and whatever a Translator raises."""
         self._check_room(len(sentences))
         loop = asyncio.get_running_loop()
         request = [
-            _Waiting(task, sentence, prefix, loop.create_future())
+            _QueuedSentence(task, sentence, prefix, loop.create_future())
             for sentence, prefix in zip(sentences, prefixes or [""] * len(sentences), strict=True)
         ]
         self._waiting.extend(request)
@@ -123,19 +123,19 @@ class Batcher:
                 sentence.done.cancel()
 
     async def compute(self, run: str, action: Callable[[LoadedRun], T]) -> T:
-        """The result of an action on a run, computed between batches. Raises Full, and whatever the action raises."""
+        """An action's result, computed between batches. Raises QueueFull, and whatever the action raises."""
         self._check_room(1)
         self._computing += 1
-        left = threading.Event()
+        client_left = threading.Event()
 
         def computed() -> T:
-            self._wanted = lambda: not left.is_set()
+            self._wanted = lambda: not client_left.is_set()
             return action(self._load(run))
 
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, computed)
         finally:
-            left.set()
+            client_left.set()
             self._computing -= 1
 
     def stop_if_abandoned(self, step: Step | None = None) -> None:
@@ -144,14 +144,14 @@ class Batcher:
             raise Abandoned
 
     def _check_room(self, new: int) -> None:
-        """Raises Full if the queue is not empty and has no room for `new` more."""
+        """Raises QueueFull if the queue is not empty and has no room for `new` more."""
         waiting = self._number_waiting
         if waiting and waiting + new > self.max_waiting:
-            raise Full(max(1, math.ceil(waiting / self.sentences_per_second)))
+            raise QueueFull(max(1, math.ceil(waiting / self.sentences_per_second)))
 
     async def _dispatch(self) -> None:
         loop = asyncio.get_running_loop()
-        batch: list[_Waiting] = []
+        batch: list[_QueuedSentence] = []
         until = 0.0
         while True:
             batch = await self._next_batch(len(batch), until)
@@ -165,42 +165,42 @@ class Batcher:
                     if not sentence.done.done():
                         sentence.done.set_exception(error)
                 continue
-            for sentence, of_sentence in answers:
+            for sentence, hypotheses in answers:
                 if not sentence.done.done():
-                    sentence.done.set_result(of_sentence)
+                    sentence.done.set_result(hypotheses)
             seconds = max(loop.time() - began, 1e-3)
             until = loop.time() + _SHARE_TO_WAIT * seconds
             self.sentences_per_second = 0.8 * self.sentences_per_second + 0.2 * len(batch) / seconds
 
-    async def _next_batch(self, answered: int, until: float) -> list[_Waiting]:
+    async def _next_batch(self, answered: int, until: float) -> list[_QueuedSentence]:
         """Takes a batch off the queue.
 
         While it has fewer than `answered` sentences, it may grow until the event loop's clock reaches `until`.
         """
         loop = asyncio.get_running_loop()
-        batch: list[_Waiting] = []
+        batch: list[_QueuedSentence] = []
         while not batch:
             if not self._waiting:
                 self._arrived.clear()
                 await self._arrived.wait()
             await asyncio.sleep(self.batch_window)
             batch = self._fitting()
-            while len(batch) == len(self._waiting) < answered and (left := until - loop.time()) > 0:
+            while len(batch) == len(self._waiting) < answered and (seconds := until - loop.time()) > 0:
                 self._arrived.clear()
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._arrived.wait(), left)
+                    await asyncio.wait_for(self._arrived.wait(), seconds)
                 batch = self._fitting()
         chosen = set(map(id, batch))
         self._waiting = [sentence for sentence in self._waiting if id(sentence) not in chosen]
         return batch
 
-    def _fitting(self) -> list[_Waiting]:
+    def _fitting(self) -> list[_QueuedSentence]:
         """The sentence that has waited longest, and the sentences closest to it in length that fit into its batch.
 
         Removes sentences whose requests were canceled from the queue.
         """
         self._waiting = [sentence for sentence in self._waiting if not sentence.done.done()]
-        batch: list[_Waiting] = []
+        batch: list[_QueuedSentence] = []
         if not self._waiting:
             return batch
         first, longest = self._waiting[0], 0
@@ -225,7 +225,7 @@ class Batcher:
             self._last = None  # otherwise it would keep a model in memory that the gallery drops
         return self.gallery.load(run)
 
-    def _translated(self, batch: Sequence[_Waiting]) -> list[list[Translation]]:
+    def _translated(self, batch: Sequence[_QueuedSentence]) -> list[list[Translation]]:
         self._wanted = lambda: not all(sentence.done.done() for sentence in batch)
         task = batch[0].task
         run = self._load(task.run)
@@ -242,4 +242,4 @@ class Batcher:
                 engine=self.gallery.engine_of(task.run),
             )
             self._last = task, run, translator
-        return self._last[2].n_best([waiting.sentence for waiting in batch], [waiting.prefix for waiting in batch])
+        return self._last[2].n_best([queued.sentence for queued in batch], [queued.prefix for queued in batch])

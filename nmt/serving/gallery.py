@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 class _Loaded(NamedTuple):
     state: tuple[bytes, ...]
-    trained: LoadedRun
+    run: LoadedRun
     engine: Engine | None
 
 
@@ -33,7 +33,7 @@ class Unavailable(Exception):  # noqa: N818
         super().__init__(f"The run {name} cannot be loaded now; see the server's log for the reason.")
 
 
-class Offered(NamedTuple):
+class OfferedRun(NamedTuple):
     """A finished run that can be requested."""
 
     name: str
@@ -58,17 +58,17 @@ class Gallery:
             raise Mistake(f"max_models is {max_models}; it must be at least 1.")
         paths = list(dict.fromkeys(path for folder in folders for path in _finished_runs(folder)))
         self.offered = {
-            name: Offered(name, path, Direction.parse(str(RunDirectory(path).config()["direction"])))
+            name: OfferedRun(name, path, Direction.parse(str(RunDirectory(path).config()["direction"])))
             for name, path in zip(_names(paths), paths, strict=True)
         }
         self.device, self.precision, self.max_models, self.engine = device, precision, max_models, engine
         self._loaded: OrderedDict[str, _Loaded] = OrderedDict()
         self._next_attempt: dict[str, float] = {}  # for runs that could not be loaded
 
-    def for_direction(self, source: str, target: str) -> Offered | None:
+    def for_direction(self, source: str, target: str) -> OfferedRun | None:
         """The first run that translates in this direction; None if no run does."""
-        asked = Direction(source, target)
-        return next((run for run in self.offered.values() if run.direction == asked), None)
+        direction = Direction(source, target)
+        return next((run for run in self.offered.values() if run.direction == direction), None)
 
     @property
     def number_loaded(self) -> int:
@@ -112,7 +112,7 @@ class Gallery:
                 self._loaded[name] = kept
         if kept is None:
             raise Unavailable(name)
-        return kept.trained
+        return kept.run
 
     def engine_of(self, name: str) -> Engine | None:
         """The engine that translates for a loaded run in place of torch; None for torch itself."""
@@ -124,8 +124,8 @@ class Gallery:
         state = RunDirectory(path).state()
         if kept and kept.state == state:
             return kept
-        [trained], engine = load_with_engine([path], self.device, self.precision, self.engine)
-        return _Loaded(state, trained, engine)
+        [run], engine = load_with_engine([path], self.device, self.precision, self.engine)
+        return _Loaded(state, run, engine)
 
 
 def _finished_runs(folder: Path) -> list[Path]:
@@ -137,17 +137,17 @@ def _finished_runs(folder: Path) -> list[Path]:
     if not folder.is_dir():
         raise Mistake(f"There is no folder {folder}; run_dirs takes run directories, or folders that contain them.")
     runs = [RunDirectory(path.parent) for path in folder.rglob("config.yaml")]
-    found = sorted(run.path for run in runs if run.finished and not run.pretrained)
-    if not found:
+    finished = sorted(run.path for run in runs if run.finished and not run.pretrained)
+    if not finished:
         raise Mistake(f"{folder} contains no finished run; train one with python -m nmt.train.")
-    return found
+    return finished
 
 
 def _names(paths: Sequence[Path]) -> list[str]:
     """The ends of the paths, just long enough that no two are equal."""
     parts = [path.resolve().parts for path in paths]
     for length in range(1, max(map(len, parts)) + 1):
-        names = ["/".join(each[-length:]) for each in parts]
+        names = ["/".join(path_parts[-length:]) for path_parts in parts]
         if len(set(names)) == len(names):
             return names
     return [str(path) for path in paths]

@@ -24,7 +24,7 @@ from nmt.insight.sentence_pair import best_translation, check_index, check_lengt
 from nmt.maps.attention_map import EOS, AttentionMap, selected
 from nmt.maps.links import MapSelector
 from nmt.runs.load import LoadedRun
-from nmt.serving.batcher import Full, Task
+from nmt.serving.batcher import QueueFull, Task
 from nmt.serving.gallery import Unavailable
 from nmt.serving.questions import (
     AlignQuestion,
@@ -61,8 +61,8 @@ async def list_runs(request: Request, service: ThisService) -> list[dict[str, An
     """The runs that this server offers."""
     service.check_key(request)
     return [
-        {"name": each.name, "source": each.direction.source, "target": each.direction.target}
-        for each in service.gallery.offered.values()
+        {"name": run.name, "source": run.direction.source, "target": run.direction.target}
+        for run in service.gallery.offered.values()
     ]
 
 
@@ -70,9 +70,9 @@ async def list_runs(request: Request, service: ThisService) -> list[dict[str, An
 async def describe_run(request: Request, service: ThisService, name: str) -> dict[str, Any]:
     """A run: its model, its attention at every site, and its test scores."""
 
-    def action(trained: LoadedRun) -> dict[str, Any]:
+    def action(run: LoadedRun) -> dict[str, Any]:
         try:
-            return description(trained)
+            return description(run)
         except Mistake as error:  # metrics.json was damaged after the run was loaded
             logger.warning("%s cannot be described: %s", name, error)
             raise Unavailable(name) from error
@@ -84,13 +84,13 @@ async def describe_run(request: Request, service: ThisService, name: str) -> dic
 async def translate(request: Request, service: ThisService, question: TranslateQuestion) -> dict[str, Any]:
     """The best translations of a sentence, with log-probabilities in nats and the scores that rank them."""
     check(request, service, question)
-    most = service.limits.alternatives + 1
-    if question.n_best > most:
-        raise HTTPException(400, f"n_best is {question.n_best}; it must be at most {most}.")
+    limit = service.limits.alternatives + 1
+    if question.n_best > limit:
+        raise HTTPException(400, f"n_best is {question.n_best}; it must be at most {limit}.")
     task = Task(run_name(service, question.run), question.n_best, question.beam_size)
     work = service.batcher.translate(task, [question.text], [question.prefix])
-    [found] = await within(request, service.limits.seconds, work)
-    return {"translations": [each._asdict() for each in found]}
+    [translations] = await within(request, service.limits.seconds, work)
+    return {"translations": [translation._asdict() for translation in translations]}
 
 
 _EVENTS: dict[int | str, dict[str, Any]] = {
@@ -111,10 +111,10 @@ async def stream_translation(request: Request, service: ThisService, question: S
 async def attend(request: Request, service: ThisService, question: PairQuestion) -> dict[str, Any]:
     """The attention at every site, layer and head, for the run's own translation or a given one."""
 
-    def action(trained: LoadedRun) -> dict[str, Any]:
-        source, target = sentence_pair(trained, question, service.batcher.stop_if_abandoned)
-        decoded = forced(trained, source, target)
-        return {"source_pieces": trained.tokenizers.source.pieces(source), **shown(decoded, maps=True)}
+    def action(run: LoadedRun) -> dict[str, Any]:
+        source, target = sentence_pair(run, question, service.batcher.stop_if_abandoned)
+        decoded = forced(run, source, target)
+        return {"source_pieces": run.tokenizers.source.pieces(source), **shown(decoded, maps=True)}
 
     return await computed(request, service, question, action)
 
@@ -123,8 +123,8 @@ async def attend(request: Request, service: ThisService, question: PairQuestion)
 async def score(request: Request, service: ThisService, question: PairQuestion) -> dict[str, Any]:
     """The log-probability of each piece of a translation, in nats."""
 
-    def action(trained: LoadedRun) -> dict[str, Any]:
-        return shown(forced(trained, *sentence_pair(trained, question, service.batcher.stop_if_abandoned)), maps=False)
+    def action(run: LoadedRun) -> dict[str, Any]:
+        return shown(forced(run, *sentence_pair(run, question, service.batcher.stop_if_abandoned)), maps=False)
 
     return await computed(request, service, question, action)
 
@@ -133,12 +133,12 @@ async def score(request: Request, service: ThisService, question: PairQuestion) 
 async def list_alternatives(request: Request, service: ThisService, question: AlternativesQuestion) -> dict[str, Any]:
     """The most likely pieces at each position of the run's own translation or a given one."""
 
-    def action(trained: LoadedRun) -> dict[str, Any]:
-        source, target = sentence_pair(trained, question, service.batcher.stop_if_abandoned)
-        found = alternatives(trained, source, target, question.number)
+    def action(run: LoadedRun) -> dict[str, Any]:
+        source, target = sentence_pair(run, question, service.batcher.stop_if_abandoned)
+        choices = alternatives(run, source, target, question.number)
         return {
-            "pieces": [*trained.tokenizers.target.pieces(target), EOS],
-            "alternatives": [[choice._asdict() for choice in place] for place in found],
+            "pieces": [*run.tokenizers.target.pieces(target), EOS],
+            "alternatives": [[choice._asdict() for choice in position] for position in choices],
         }
 
     return await computed(request, service, question, action)
@@ -149,15 +149,15 @@ async def compare_intervention(request: Request, service: ThisService, question:
     """The translation, its pieces scored with changed attention, and what the search finds with changed attention."""
     changes = [change.intervention() for change in question.changes]
 
-    def action(trained: LoadedRun) -> dict[str, Any]:
-        source, target = sentence_pair(trained, question, service.batcher.stop_if_abandoned)
+    def action(run: LoadedRun) -> dict[str, Any]:
+        source, target = sentence_pair(run, question, service.batcher.stop_if_abandoned)
         prefix, stop = question.prefix_ids or [], service.batcher.stop_if_abandoned
-        found = intervene(trained, source, changes, target, prefix, question.search, observe=stop)
+        effect = intervene(run, source, changes, target, prefix, question.search, observe=stop)
         return {
-            "source_pieces": found.source_pieces,
-            "intact": shown(found.intact, maps=True),
-            "forced": shown(found.forced, maps=True),
-            "changed": shown(found.changed, maps=True),
+            "source_pieces": effect.source_pieces,
+            "intact": shown(effect.intact, maps=True),
+            "forced": shown(effect.forced, maps=True),
+            "changed": shown(effect.changed, maps=True),
         }
 
     return await computed(request, service, question, action)
@@ -167,10 +167,10 @@ async def compare_intervention(request: Request, service: ThisService, question:
 async def explain_row(request: Request, service: ThisService, question: CellsQuestion) -> dict[str, Any]:
     """One row of a map with every number behind it: query, keys, scores, mask, weights, values and context."""
 
-    def action(trained: LoadedRun) -> dict[str, Any]:
-        source, target = sentence_pair(trained, question, service.batcher.stop_if_abandoned)
-        found = cells(trained, source, target, question.site, question.layer, question.head, question.row)
-        return {key: rounded(value) if isinstance(value, list) else value for key, value in found._asdict().items()}
+    def action(run: LoadedRun) -> dict[str, Any]:
+        source, target = sentence_pair(run, question, service.batcher.stop_if_abandoned)
+        row = cells(run, source, target, question.site, question.layer, question.head, question.row)
+        return {key: rounded(value) if isinstance(value, list) else value for key, value in row._asdict().items()}
 
     return await computed(request, service, question, action)
 
@@ -183,15 +183,15 @@ async def attribute(request: Request, service: ThisService, question: AttributeQ
     moves.
     """
 
-    def action(trained: LoadedRun) -> dict[str, Any]:
+    def action(run: LoadedRun) -> dict[str, Any]:
         stop = service.batcher.stop_if_abandoned
-        method = chosen_method(trained, question.method, question.contrast, before_pass=stop)
-        source, target = sentence_pair(trained, question, stop)
-        check_length("source", source, trained.model.max_source)
-        check_length("target", target, trained.model.max_target)
-        most = min(service.batcher.batch_tokens, _PASS_TOKENS)
-        [found] = attribution_maps(trained, [IdPair(1, 1, source, target)], most, method)
-        [item] = found.maps
+        method = chosen_method(run, question.method, question.contrast, before_pass=stop)
+        source, target = sentence_pair(run, question, stop)
+        check_length("source", source, run.model.max_source)
+        check_length("target", target, run.model.max_target)
+        pass_tokens = min(service.batcher.batch_tokens, _PASS_TOKENS)
+        [sentence] = attribution_maps(run, [IdPair(1, 1, source, target)], pass_tokens, method)
+        [item] = sentence.maps
         # An attribution has one layer and head.
         attribution, weights = (np.asarray(numbers)[0, 0] for numbers in (item.attribution, item.weights))
         return {
@@ -217,20 +217,20 @@ async def list_examples(request: Request, service: ThisService, run: str | None 
 async def align(request: Request, service: ThisService, question: AlignQuestion) -> dict[str, Any]:
     """The gold alignment of an example, plus the links of the run, the diagonal and a guess with their error rates."""
 
-    def action(trained: LoadedRun) -> dict[str, Any]:
-        pairs = aligned_pairs(trained.direction)
+    def action(run: LoadedRun) -> dict[str, Any]:
+        pairs = aligned_pairs(run.direction)
         pair = next((pair for pair in pairs if pair.source == question.text), None)
         if pair is None:
             raise Mistake("The alignment of this sentence is not known; use a sentence from /v1/examples.")
-        found = agreement(trained, pair, MapSelector("predicts", question.layer, question.head), question.guess)
+        comparison = agreement(run, pair, MapSelector("predicts", question.layer, question.head), question.guess)
         return {
-            "source_words": found.source_words,
-            "target_words": found.target_words,
-            "weights": rounded(found.weights),
-            "sure": sorted(found.gold.sure),
-            "possible": sorted(found.gold.possible - found.gold.sure),
-            "links": {name: sorted(links) for name, links in found.links.items()},
-            "rates": {name: each._asdict() for name, each in found.rates.items()},
+            "source_words": comparison.source_words,
+            "target_words": comparison.target_words,
+            "weights": rounded(comparison.weights),
+            "sure": sorted(comparison.gold.sure),
+            "possible": sorted(comparison.gold.possible - comparison.gold.sure),
+            "links": {name: sorted(links) for name, links in comparison.links.items()},
+            "rates": {name: rate._asdict() for name, rate in comparison.rates.items()},
         }
 
     return await computed(request, service, question, action)
@@ -257,58 +257,58 @@ def run_name(service: Service, given: str | None) -> str:
     return name
 
 
-def source_ids(trained: LoadedRun, question: Question) -> list[int]:
+def source_ids(run: LoadedRun, question: Question) -> list[int]:
     """The piece ids of the text. Raises Mistake if it is empty or too long."""
-    source = trained.tokenizers.source.encode(normalize(question.text))
+    source = run.tokenizers.source.encode(normalize(question.text))
     check_length("source", source, _MOST_PIECES)
     return source
 
 
-def sentence_pair(trained: LoadedRun, question: PairQuestion, observe: Observe) -> tuple[list[int], list[int]]:
+def sentence_pair(run: LoadedRun, question: PairQuestion, observe: Observe) -> tuple[list[int], list[int]]:
     """The piece ids of the text, and those of the given translation or the run's own.
 
     Raises Mistake if a side is empty or too long, or if an id is not that of a piece in the vocabulary.
     """
-    source, target = source_ids(trained, question), question.target_ids
-    check_ids(trained, question)
+    source, target = source_ids(run, question), question.target_ids
+    check_ids(run, question)
     if target is None and question.target is not None:
-        target = trained.tokenizers.target.encode(normalize(question.target))
+        target = run.tokenizers.target.encode(normalize(question.target))
         check_length("target", target, _MOST_PIECES)
     if target is None:
-        target = best_translation(trained, source, question.prefix_ids or [], question.search, observe=observe)
+        target = best_translation(run, source, question.prefix_ids or [], question.search, observe=observe)
     return source, target
 
 
-def check_ids(trained: LoadedRun, question: PairQuestion) -> None:
+def check_ids(run: LoadedRun, question: PairQuestion) -> None:
     """Raises Mistake if an id is not that of a piece in the target vocabulary, or if there are too many ids."""
-    first, size = EOS_ID + 1, trained.tokenizers.target.size
+    first, size = EOS_ID + 1, run.tokenizers.target.size
     for name, ids in (("target", question.target_ids or []), ("prefix", question.prefix_ids or [])):
         if any(not first <= index < size for index in ids):
             raise Mistake(f"{name}_ids must be from {first} to {size - 1}; smaller ids are PAD, UNK, BOS and EOS.")
         check_length(name, ids, _MOST_PIECES, least=0)
 
 
-async def search_events(service: Service, run: str, question: StreamQuestion) -> AsyncIterator[str]:
+async def search_events(service: Service, name: str, question: StreamQuestion) -> AsyncIterator[str]:
     """The server-sent events of a search, which ends when the client disconnects."""
     loop = asyncio.get_running_loop()
     steps: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
 
-    def action(trained: LoadedRun) -> dict[str, Any]:
-        source, tokenizer = source_ids(trained, question), trained.tokenizers.target
-        check_ids(trained, question)
+    def action(run: LoadedRun) -> dict[str, Any]:
+        source, tokenizer = source_ids(run, question), run.tokenizers.target
+        check_ids(run, question)
 
         def watch(beams: list[Beam]) -> None:
             service.batcher.stop_if_abandoned()
             hypotheses = [{"pieces": tokenizer.pieces(ids), "log_prob": round(value, _DIGITS)} for ids, value in beams]
             step: dict[str, Any] = {"text": normalize(tokenizer.decode(beams[0].ids)), "beams": hypotheses}
             if question.site is not None:
-                step["map"] = unfinished_map(trained, source, beams[0].ids, question)
+                step["map"] = unfinished_map(run, source, beams[0].ids, question)
             loop.call_soon_threadsafe(steps.put_nowait, step)
 
-        best = watched_search(trained, source, watch, question.prefix_ids or [], question.search)[0]
-        return {**shown(forced(trained, source, best.ids), maps=False), "score": round(best.score, _DIGITS)}
+        best = watched_search(run, source, watch, question.prefix_ids or [], question.search)[0]
+        return {**shown(forced(run, source, best.ids), maps=False), "score": round(best.score, _DIGITS)}
 
-    work = asyncio.ensure_future(service.batcher.compute(run, action))
+    work = asyncio.ensure_future(service.batcher.compute(name, action))
     work.add_done_callback(lambda _: steps.put_nowait(None))  # marks the end
     deadline = loop.time() + service.limits.seconds
     try:
@@ -317,7 +317,7 @@ async def search_events(service: Service, run: str, question: StreamQuestion) ->
         yield _event("done", await work)
     except TimeoutError:
         yield _event("error", {"error": too_slow(service.limits.seconds)})
-    except (Mistake, Full, Unavailable) as error:
+    except (Mistake, QueueFull, Unavailable) as error:
         yield _event("error", {"error": str(error)})
     except Exception:
         logger.exception("A search failed.")
@@ -326,11 +326,9 @@ async def search_events(service: Service, run: str, question: StreamQuestion) ->
         work.cancel()
 
 
-def unfinished_map(
-    trained: LoadedRun, source: list[int], target: list[int], question: StreamQuestion
-) -> dict[str, Any]:
+def unfinished_map(run: LoadedRun, source: list[int], target: list[int], question: StreamQuestion) -> dict[str, Any]:
     """The requested map for an unfinished translation, without the row that predicts EOS."""
-    maps = {item.site: item for item in forced(trained, source, target).maps}
+    maps = {item.site: item for item in forced(run, source, target).maps}
     if question.site not in maps:
         raise Mistake(unknown("attention site", str(question.site), maps))
     item = maps[question.site]
@@ -351,13 +349,13 @@ def _event(name: str, content: dict[str, Any]) -> str:
     return f"event: {name}\ndata: {json.dumps(content, ensure_ascii=False)}\n\n"
 
 
-def description(trained: LoadedRun) -> dict[str, Any]:
+def description(run: LoadedRun) -> dict[str, Any]:
     """A run: its model, the parts of its attention at every site, and its scores."""
     return {
-        "source": trained.direction.source,
-        "target": trained.direction.target,
-        "model": type(trained.model).__name__,
-        "parameters": sum(each.numel() for each in trained.model.parameters()),
+        "source": run.direction.source,
+        "target": run.direction.target,
+        "model": type(run.model).__name__,
+        "parameters": sum(parameter.numel() for parameter in run.model.parameters()),
         "sites": {
             site: {
                 "layers": len(layers),
@@ -365,12 +363,12 @@ def description(trained: LoadedRun) -> dict[str, Any]:
                 "scorer": type(layers[0].scorer).__name__,
                 "window": type(layers[0].window).__name__,
                 "normalizer": type(layers[0].normalizer).__name__,
-                "queries": trained.model.queries[site],
+                "queries": run.model.queries[site],
             }
-            for site, layers in trained.model.sentence_sites.items()
+            for site, layers in run.model.sentence_sites.items()
         },
-        "search": {key: trained.settings.search.get(key) for key in ("beam_size", "length_penalty")},
-        "scores": trained.directory.metrics().get("scores", {}),
+        "search": {key: run.settings.search.get(key) for key in ("beam_size", "length_penalty")},
+        "scores": run.directory.metrics().get("scores", {}),
     }
 
 

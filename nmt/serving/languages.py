@@ -11,7 +11,7 @@ from py3langid.langid import MODEL_FILE, LanguageIdentifier
 from nmt.serving.gallery import Gallery
 
 
-class Detected(NamedTuple):
+class DetectedLanguage(NamedTuple):
     """A language that a text may be written in."""
 
     confidence: float
@@ -24,23 +24,25 @@ class Languages:
 
     def __init__(self, gallery: Gallery) -> None:
         self.directions = list(dict.fromkeys(run.direction for run in gallery.offered.values()))
-        self.codes = sorted({code for each in self.directions for code in (each.source, each.target)})
+        self.codes = sorted({code for direction in self.directions for code in (direction.source, direction.target)})
         # Select the languages once: this takes ten times as long as detecting the language of a text.
         self._identifier = copy(_every_language())
         self._identifier.set_languages(set(self.codes) & set(_every_language().labels))
 
     def targets(self, source: str) -> list[str]:
         """The languages that `source` can be translated into."""
-        return [each.target for each in self.directions if each.source == source]
+        return [direction.target for direction in self.directions if direction.source == source]
 
-    def detect(self, text: str) -> Sequence[Detected]:
+    def detect(self, text: str) -> Sequence[DetectedLanguage]:
         """The server's languages, ordered by likelihood for this text; those that cannot be detected come last."""
         ranked = [(code, float(log_prob)) for code, log_prob in self._identifier.rank(text)]
         highest = ranked[0][1] if ranked else 0.0
         total = sum(math.exp(log_prob - highest) for _, log_prob in ranked)
-        found = [Detected(round(100 * math.exp(log_prob - highest) / total, 1), code) for code, log_prob in ranked]
-        known = {each.language for each in found}
-        return [*found, *(Detected(0.0, code) for code in self.codes if code not in known)]
+        detected = [
+            DetectedLanguage(round(100 * math.exp(log_prob - highest) / total, 1), code) for code, log_prob in ranked
+        ]
+        detectable = {language.language for language in detected}
+        return [*detected, *(DetectedLanguage(0.0, code) for code in self.codes if code not in detectable)]
 
 
 @cache

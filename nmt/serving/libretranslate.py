@@ -55,7 +55,7 @@ class Detection(BaseModel):
     language: str
 
 
-class Translated(BaseModel):
+class TranslateResponse(BaseModel):
     """The response of /translate; its fields are lists if q is a list."""
 
     translatedText: str | list[str]  # noqa: N815
@@ -71,7 +71,7 @@ class Language(BaseModel):
     targets: list[str]
 
 
-class Named(BaseModel):
+class DefaultLanguage(BaseModel):
     """A language that a web page selects by default."""
 
     code: str
@@ -88,7 +88,7 @@ class Settings(BaseModel):
     suggestions: bool
     filesTranslation: bool  # noqa: N815
     supportedFilesFormat: list[str]  # noqa: N815
-    language: dict[Literal["source", "target"], Named]
+    language: dict[Literal["source", "target"], DefaultLanguage]
 
 
 class DeepLTranslation(BaseModel):
@@ -99,7 +99,7 @@ class DeepLTranslation(BaseModel):
     billed_characters: int = Field(description="the length of the text; DeepL's own client needs it")
 
 
-class DeepLTranslated(BaseModel):
+class DeepLResponse(BaseModel):
     """The response of /v2/translate; the translations are in the order of the texts."""
 
     translations: list[DeepLTranslation]
@@ -107,7 +107,7 @@ class DeepLTranslated(BaseModel):
 
 @router.post(
     "/translate",
-    response_model=Translated,
+    response_model=TranslateResponse,
     response_model_exclude_unset=True,
     openapi_extra=takes(TranslateBody),
     responses=failures(),
@@ -122,12 +122,14 @@ async def translate(request: Request, service: ThisService) -> dict[str, Any]:
     sources = [body.source] * len(texts)
     if body.source == "auto":
         detected = [service.languages.detect(text)[0] for text in texts]
-        sources = [each.language for each in detected]
-        answer["detectedLanguage"] = _like(body.q, [each._asdict() for each in detected])
-    found = await translated(service, request, texts, sources, body.target, body.format, body.alternatives)
-    answer["translatedText"] = _like(body.q, [each[0] for each in found])
+        sources = [language.language for language in detected]
+        answer["detectedLanguage"] = _like(body.q, [language._asdict() for language in detected])
+    translations = await translated(
+        service, request, texts, sources, target=body.target, kind=body.format, alternatives=body.alternatives
+    )
+    answer["translatedText"] = _like(body.q, [versions[0] for versions in translations])
     if body.alternatives:
-        answer["alternatives"] = _like(body.q, [each[1:] for each in found])
+        answer["alternatives"] = _like(body.q, [versions[1:] for versions in translations])
     return answer
 
 
@@ -143,16 +145,15 @@ async def detect(request: Request, service: ThisService) -> list[dict[str, Any]]
     service.check_key(request, body.api_key)
     text = body.q if isinstance(body.q, str) else "\n".join(body.q)
     service.check_characters([text])
-    return [each._asdict() for each in service.languages.detect(text)]
+    return [language._asdict() for language in service.languages.detect(text)]
 
 
 @router.get("/languages", response_model=list[Language])
 async def languages(service: ThisService) -> list[dict[str, Any]]:
     """The languages, each with the languages that it can be translated into, including itself."""
-    known = service.languages
     return [
-        {"code": code, "name": LANGUAGES.get(code, code), "targets": [*known.targets(code), code]}
-        for code in known.codes
+        {"code": code, "name": LANGUAGES.get(code, code), "targets": [*service.languages.targets(code), code]}
+        for code in service.languages.codes
     ]
 
 
@@ -175,7 +176,7 @@ async def frontend_settings(service: ThisService) -> dict[str, Any]:
     }
 
 
-@deepl.post("/v2/translate", response_model=DeepLTranslated, openapi_extra=takes(DeepLBody), responses=failures())
+@deepl.post("/v2/translate", response_model=DeepLResponse, openapi_extra=takes(DeepLBody), responses=failures())
 async def translate_deepl(request: Request, service: ThisService) -> dict[str, Any]:
     """Translates texts in DeepL's format; send the API key in the header Authorization: DeepL-Auth-Key KEY."""
     body = await read(request, DeepLBody)
@@ -184,11 +185,13 @@ async def translate_deepl(request: Request, service: ThisService) -> dict[str, A
     given = body.source_lang and _code(body.source_lang)
     sources = [given or service.languages.detect(text)[0].language for text in body.text]
     kind = body.tag_handling or "text"
-    found = await translated(service, request, body.text, sources, _code(body.target_lang), kind, 0)
+    translations = await translated(
+        service, request, body.text, sources, target=_code(body.target_lang), kind=kind, alternatives=0
+    )
     return {
         "translations": [
             {"detected_source_language": source.upper(), "text": versions[0], "billed_characters": len(text)}
-            for text, source, versions in zip(body.text, sources, found, strict=True)
+            for text, source, versions in zip(body.text, sources, translations, strict=True)
         ]
     }
 
@@ -198,6 +201,7 @@ async def translated(
     request: Request,
     texts: Sequence[str],
     sources: Sequence[str],
+    *,
     target: str,
     kind: str,
     alternatives: int,
@@ -219,12 +223,12 @@ async def translated(
         if run is None:
             raise HTTPException(400, f"{target} is not available as a target language from {source}")
         runs[source] = run
-    way = translated_html if kind == "html" else translated_texts
+    translate_all = translated_html if kind == "html" else translated_texts
 
-    async def all_of_them() -> list[list[str]]:
+    async def every_text() -> list[list[str]]:
         results = [[text] for text in texts]
         for source, run in runs.items():
-            places = [place for place, code in enumerate(sources) if code == source]
+            indices = [index for index, code in enumerate(sources) if code == source]
 
             async def translate(sentences: Sequence[str], run: str = run.name) -> list[list[str]]:
                 if len(sentences) > service.limits.sentences:
@@ -232,20 +236,20 @@ async def translated(
                         400,
                         f"Invalid request: {len(sentences)} sentences exceed the limit of {service.limits.sentences}",
                     )
-                found = await service.batcher.translate(Task(run, n_best=alternatives + 1), sentences)
-                return [[each.text for each in translations] or [""] for translations in found]
+                translations = await service.batcher.translate(Task(run, n_best=alternatives + 1), sentences)
+                return [[hypothesis.text for hypothesis in ranked] or [""] for ranked in translations]
 
-            found = await way([texts[place] for place in places], source, alternatives + 1, translate)
-            for place, versions in zip(places, found, strict=True):
-                results[place] = versions
+            translations = await translate_all([texts[index] for index in indices], source, alternatives + 1, translate)
+            for index, versions in zip(indices, translations, strict=True):
+                results[index] = versions
         return results
 
-    return await within(request, service.limits.seconds, all_of_them())
+    return await within(request, service.limits.seconds, every_text())
 
 
-def _like(asked: str | list[str], answers: list[Any]) -> Any:
+def _like(query: str | list[str], answers: list[Any]) -> Any:
     """The first answer if the request has a single text, or all answers if it has a list."""
-    return answers[0] if isinstance(asked, str) else answers
+    return answers[0] if isinstance(query, str) else answers
 
 
 def _code(language: str) -> str:

@@ -96,13 +96,13 @@ async def read(request: Request, model: type[M]) -> M:
 def sentence(errors: Sequence[Any]) -> str:
     """A sentence about the first error that pydantic found."""
     first = errors[0]
-    parts = [str(part) for part in first["loc"] if part != "body"]
+    location = [str(part) for part in first["loc"] if part != "body"]
     # Where a field may have several types, pydantic appends the type, such as 'str' or 'list[str]'.
-    fields = itertools.takewhile(lambda part: (part.isidentifier() and part != "str") or part.isdigit(), parts)
-    place = ".".join(fields) or "the body"
+    fields = itertools.takewhile(lambda part: (part.isidentifier() and part != "str") or part.isdigit(), location)
+    field = ".".join(fields) or "the body"
     if first["type"] == "missing":
-        return f"Invalid request: missing {place} parameter"
-    return f"Invalid request: {place}: {first['msg']}"
+        return f"Invalid request: missing {field} parameter"
+    return f"Invalid request: {field}: {first['msg']}"
 
 
 async def within(request: Request, seconds: float, work: Coroutine[Any, Any, T]) -> T:
@@ -112,10 +112,10 @@ async def within(request: Request, seconds: float, work: Coroutine[Any, Any, T])
     """
     task, gone = asyncio.ensure_future(work), asyncio.ensure_future(_gone(request))
     try:
-        done, _ = await asyncio.wait({task, gone}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        if task in done:
+        finished, _ = await asyncio.wait({task, gone}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        if task in finished:
             return task.result()
-        if done:
+        if finished:
             raise HTTPException(GONE, "The client has disconnected.")
         raise HTTPException(504, too_slow(seconds))
     finally:

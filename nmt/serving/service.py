@@ -62,7 +62,7 @@ def check_secret(request: Request, given: str | None, known: frozenset[str]) -> 
     """
     header = request.headers.get("authorization", "").rpartition(" ")[2]
     secret = (given or request.query_params.get("api_key") or header).encode()
-    if known and not any(hmac.compare_digest(secret, each.encode()) for each in known):
+    if known and not any(hmac.compare_digest(secret, accepted.encode()) for accepted in known):
         raise HTTPException(403, "Invalid API key" if secret else "Missing API key; send it as api_key")
 
 

@@ -18,7 +18,7 @@ Translate = Callable[[Sequence[str]], Awaitable[list[list[str]]]]
 _NOT_PROSE = {"script", "style", "code", "pre", "textarea"}
 
 
-class Cut(NamedTuple):
+class SegmentedText(NamedTuple):
     """A text split into sentences and the gaps around them; there is one more gap than sentences."""
 
     sentences: list[str]
@@ -30,7 +30,7 @@ class Cut(NamedTuple):
         return self.gaps[0] + between
 
 
-def cut(text: str, language: str) -> Cut:
+def segment(text: str, language: str) -> SegmentedText:
     """Splits a text into sentences, none of which spans two lines, and the white space around them."""
     sentences, gaps = [], [""]
     for line in lines_with_ends(text):
@@ -43,7 +43,7 @@ def cut(text: str, language: str) -> Cut:
             gaps[-1] += part[:begin]
             sentences.append(sentence)
             gaps.append(part[begin + len(sentence) :])
-    return Cut(sentences, gaps)
+    return SegmentedText(sentences, gaps)
 
 
 async def translated_texts(texts: Sequence[str], language: str, number: int, translate: Translate) -> list[list[str]]:
@@ -51,14 +51,13 @@ async def translated_texts(texts: Sequence[str], language: str, number: int, tra
 
     If a sentence has fewer translations than others, its last one is repeated.
     """
-    cuts = [cut(text, language) for text in texts]
-    found = iter(await translate([sentence for each in cuts for sentence in each.sentences]))
+    segmented = [segment(text, language) for text in texts]
+    translations = iter(await translate([sentence for segments in segmented for sentence in segments.sentences]))
     results = []
-    for each in cuts:
-        own = [next(found) for _ in each.sentences]
-        most = max(map(len, own), default=1)
-        ranks = range(min(number, most))
-        results.append([each.joined([ranked[min(rank, len(ranked) - 1)] for ranked in own]) for rank in ranks])
+    for segments in segmented:
+        of_text = [next(translations) for _ in segments.sentences]
+        ranks = range(min(number, max(map(len, of_text), default=1)))
+        results.append([segments.joined([ranked[min(rank, len(ranked) - 1)] for ranked in of_text]) for rank in ranks])
     return results
 
 
@@ -72,15 +71,17 @@ async def translated_html(pages: Sequence[str], language: str, number: int, tran
     except ParserRejectedMarkup as error:
         raise Mistake("The text cannot be read as HTML; use format=text.") from error
     nodes = [[node for node in soup.find_all(string=True) if _is_prose(node)] for soup in soups]
-    found = iter(await translated_texts([str(node) for page in nodes for node in page], language, number, translate))
+    translations = iter(
+        await translated_texts([str(node) for page in nodes for node in page], language, number, translate)
+    )
     results = []
     for soup, page in zip(soups, nodes, strict=True):
-        own = [next(found) for _ in page]
-        ranks = range(max(map(len, own), default=1))
+        of_page = [next(translations) for _ in page]
+        ranks = range(max(map(len, of_page), default=1))
         versions = []
         for rank in ranks:
             for index, node in enumerate(page):
-                new = NavigableString(own[index][min(rank, len(own[index]) - 1)])
+                new = NavigableString(of_page[index][min(rank, len(of_page[index]) - 1)])
                 node.replace_with(new)
                 page[index] = new
             versions.append(soup.decode(formatter="minimal"))

@@ -31,24 +31,24 @@ def probe_pairs(validation: Sequence[Example], number: int) -> list[IdPair]:
 class AttentionProbes(Callback):
     """Writes the maps of the probe sentences at the end of each validation, using the weights being validated."""
 
-    def __init__(self, trained: LoadedRun, pairs: list[IdPair]) -> None:
-        self._trained, self._pairs = trained, pairs
+    def __init__(self, run: LoadedRun, pairs: list[IdPair]) -> None:
+        self._run, self._pairs = run, pairs
 
     def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if not trainer.is_global_zero or not self._pairs:
             return
-        trained, step = self._trained._replace(device=pl_module.device), trainer.global_step
+        run, step = self._run._replace(device=pl_module.device), trainer.global_step
         made_from = {
-            **described_run(trained.directory, trained.model, trained.direction),
-            **described_files(*file_pair(trained.settings.data.valid, trained.direction)),
+            **described_run(run.directory, run.model, run.direction),
+            **described_files(*file_pair(run.settings.data.valid, run.direction)),
             # The weights of this step are not saved.
             "weights_sha256": None,
             "step": step,
             "lines": self._pairs[-1].line,
         }
-        folder = trained.directory.path / _FOLDER
-        sentences = forced_maps(trained, self._pairs, batch_tokens=_MOST_PIECES**2)
-        write_maps(folder / f"step_{step:07}", sentences, described_sites(trained.model), made_from)
+        folder = run.directory.path / _FOLDER
+        sentences = forced_maps(run, self._pairs, batch_tokens=_MOST_PIECES**2)
+        write_maps(folder / f"step_{step:07}", sentences, described_sites(run.model), made_from)
         thin_out(sorted(folder.glob("step_*")))
 
 

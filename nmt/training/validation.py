@@ -107,18 +107,18 @@ class ValidationBleu(Callback):
             )
 
 
-def translation_validations(trained: LoadedRun, validation: Sequence[Example]) -> list[Callback]:
+def translation_validations(run: LoadedRun, validation: Sequence[Example]) -> list[Callback]:
     """The callbacks for what a validation does besides computing the loss: BLEU and the attention probes."""
-    settings = trained.settings
+    settings = run.settings
     valid = read_references(settings.data.valid, settings.direction, settings.data.becomes_plain(settings.data.valid))
     greedy = BeamSearch(beam_size=1, constraints=make(settings.search["constraints"]))
-    documents = read_documents(settings.data.valid, settings.direction) if trained.window.sentences else None
+    documents = read_documents(settings.data.valid, settings.direction) if run.window.sentences else None
     translator = Translator(
-        bind(greedy, trained.model),
-        trained.tokenizers,
+        bind(greedy, run.model),
+        run.tokenizers,
         batch_tokens=settings.batching.batch_tokens,
         max_source_tokens=longest_source(settings),
-        window=trained.window,
+        window=run.window,
     )
     # The BLEU of corpus_scores without its confidence interval, whose 1,000 resamples take longer than translating.
     of_tokens = is_tokenized(settings.data.tokenized, valid.target)
@@ -140,5 +140,5 @@ def translation_validations(trained: LoadedRun, validation: Sequence[Example]) -
             fraction,
             documents and documents[sentences],
         ),
-        AttentionProbes(trained._replace(device=torch.device("cpu")), probes),
+        AttentionProbes(run._replace(device=torch.device("cpu")), probes),
     ]

@@ -15,7 +15,7 @@ from nmt.decoding.translator import Translation
 from nmt.insight.sentence_pair import best_translation
 from nmt.runs.load import LoadedRun
 from nmt.serving import batcher as batchers
-from nmt.serving.batcher import Abandoned, Batcher, Full, Task, _Waiting
+from nmt.serving.batcher import Abandoned, Batcher, QueueFull, Task, _QueuedSentence
 from nmt.serving.gallery import Gallery
 
 T = TypeVar("T")
@@ -72,7 +72,7 @@ def test_every_batch_has_the_oldest_sentence_and_those_of_most_similar_length(ga
     async def action(batcher: Batcher, sizes: list[int]) -> None:
         batches: list[list[int]] = []
 
-        def translated(batch: Sequence[_Waiting]) -> list[list[Translation]]:
+        def translated(batch: Sequence[_QueuedSentence]) -> list[list[Translation]]:
             batches.append([int(each.prefix) for each in batch])
             return [[] for _ in batch]
 
@@ -120,7 +120,7 @@ def test_a_full_queue_refuses_and_says_when_to_come_again(gallery: Gallery, task
         first = asyncio.ensure_future(batcher.translate(task, ["one"] * 5))
         await asyncio.sleep(0)
         assert batcher.load == 1.0
-        with pytest.raises(Full, match="The server is busy; try again in 1 s") as refused:
+        with pytest.raises(QueueFull, match="The server is busy; try again in 1 s") as refused:
             await batcher.translate(task, ["two"])
         assert refused.value.retry_after == 1
         assert len(await first) == 5
@@ -136,7 +136,7 @@ def test_other_computations_take_places_in_the_queue_too(gallery: Gallery, task:
         await asyncio.sleep(0)
         assert batcher.load == 1.0
         for refused in (batcher.compute("maps_luong", lambda trained: None), batcher.translate(task, ["one"])):
-            with pytest.raises(Full):
+            with pytest.raises(QueueFull):
                 await refused
         assert await asyncio.gather(*first) == [None, None]
         assert batcher.load == 0.0

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from nmt.config.direction import Direction
-from nmt.serving.gallery import Gallery, Offered
+from nmt.serving.gallery import Gallery, OfferedRun
 from nmt.serving.languages import Languages
 
 
 def languages(*directions: str) -> Languages:
     gallery = object.__new__(Gallery)  # nothing is loaded
-    gallery.offered = {each: Offered(each, Path(each), Direction.parse(each)) for each in directions}
+    gallery.offered = {each: OfferedRun(each, Path(each), Direction.parse(each)) for each in directions}
     return Languages(gallery)
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.serving.texts import cut, translated_html, translated_texts
+from nmt.serving.texts import segment, translated_html, translated_texts
 
 
 async def shout(sentences: Sequence[str]) -> list[list[str]]:
@@ -25,14 +25,14 @@ def html(page: str, number: int = 1) -> list[str]:
 @settings(max_examples=100)
 @given(st.text(alphabet='ab. ?!\n\t"A…1-', max_size=40))
 def test_the_sentences_and_gaps_are_the_text(text: str) -> None:
-    found = cut(text, "en")
-    assert found.joined(found.sentences) == text
-    assert all(sentence == sentence.strip() != "" for sentence in found.sentences)
+    segmented = segment(text, "en")
+    assert segmented.joined(segmented.sentences) == text
+    assert all(sentence == sentence.strip() != "" for sentence in segmented.sentences)
 
 
 def test_lines_and_sentences_are_cut() -> None:
-    assert cut("  One. Two is here?\n\nThree\n", "en").sentences == ["One.", "Two is here?", "Three"]
-    assert cut("Xin chào. Bạn khỏe không?", "vi").sentences == ["Xin chào.", "Bạn khỏe không?"]
+    assert segment("  One. Two is here?\n\nThree\n", "en").sentences == ["One.", "Two is here?", "Three"]
+    assert segment("Xin chào. Bạn khỏe không?", "vi").sentences == ["Xin chào.", "Bạn khỏe không?"]
 
 
 def test_what_lies_between_sentences_stays() -> None:
