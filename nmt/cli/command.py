@@ -6,7 +6,7 @@ import pkgutil
 import sys
 from collections.abc import Sequence
 from functools import partial
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from nmt.cli.arguments import HELP, INSPECT, SWEEP, flags, for_hydra
 from nmt.cli.compose import choices_and_values, job_of, parsed, run_hydra
@@ -91,6 +91,18 @@ def _help(name: str, description: str, arguments: Sequence[str], sweep: bool) ->
     return 0
 
 
+class StandardErrorHandler(logging.StreamHandler):
+    """Writes to what sys.stderr is at the time of a message, so that messages appear above a progress bar."""
+
+    @property
+    def stream(self) -> Any:
+        return sys.stderr
+
+    @stream.setter
+    def stream(self, stream: Any) -> None:
+        pass
+
+
 class NamedLevels(logging.Formatter):
     """Prefixes warnings and errors with their level."""
 
@@ -101,7 +113,7 @@ class NamedLevels(logging.Formatter):
 
 def log_to_standard_error() -> None:
     """Shows this package's messages and the warnings of libraries, unless logging is configured already."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = StandardErrorHandler()
     handler.setFormatter(NamedLevels())
     logging.basicConfig(handlers=[handler], level=logging.WARNING)
     logging.getLogger("nmt").setLevel(logging.INFO)

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from lightning.pytorch.callbacks import Callback, LearningRateMonitor, RichProgressBar, Timer
+from lightning.pytorch.callbacks import Callback, LearningRateMonitor, Timer
+from rich.console import Console
 
 from nmt.config.job import Job
 from nmt.config.nodes import Config
@@ -40,7 +41,7 @@ from nmt.training.not_finite import NotFinite
 from nmt.training.origin import SettingsT
 from nmt.training.out_of_memory import BatchTooLarge, batch_too_large
 from nmt.training.preparation import Prepared, prepare
-from nmt.training.progress import Progress
+from nmt.training.progress import Progress, TrainingBar
 from nmt.training.stopping import FollowPlateau, LastValidation, StopEarly, StopOnSignal, Stopped
 
 logger = logging.getLogger(__name__)
@@ -112,7 +113,9 @@ def fit(prepared: Prepared) -> dict[str, Any]:
 
     # The callbacks run between the steps. Lightning calls them in this order, except that it calls those that save
     # checkpoints last.
-    bar = sys.stderr.isatty()
+    console = Console(stderr=True)
+    # A terminal that cannot move its cursor, such as an editor's, gets lines too.
+    bar = sys.stderr.isatty() and not console.is_dumb_terminal and rank() == 0
     max_seconds = settings.trainer.max_seconds
     progress = Progress(
         task,
@@ -132,6 +135,7 @@ def fit(prepared: Prepared) -> dict[str, Any]:
     best = BestCheckpoints(run.checkpoints, validation.metric, validation.better, settings.checkpoints.keep)
     callbacks: list[Callback] = [
         progress,
+        *([TrainingBar(progress, console, task.counted)] if bar else []),
         # These run once the whole validation split has been read, just before its loss is logged.
         *prepared.validations,
         FollowPlateau(validation.metric, -1 if validation.better == "max" else 1),
@@ -148,8 +152,6 @@ def fit(prepared: Prepared) -> dict[str, Any]:
         callbacks.append(RecentCheckpoints(run.checkpoints, settings.checkpoints.recent))
     # LastCheckpoint comes after every callback whose state a resumed run needs: that state is part of the checkpoint.
     callbacks += [best, LastCheckpoint(run.checkpoints), StopOnSignal(run.checkpoints / LAST)]
-    if bar:
-        callbacks.append(RichProgressBar(console_kwargs={"stderr": True}))
     loggers = build_loggers(settings.logger, run.path, run.logs)
     if loggers:
         callbacks.append(LearningRateMonitor(logging_interval="step"))
@@ -165,7 +167,7 @@ def fit(prepared: Prepared) -> dict[str, Any]:
         callbacks=callbacks,
         logger=loggers,
         plugins=[WholeFiles()],
-        enable_progress_bar=bar,
+        enable_progress_bar=False,
         enable_model_summary=False,
         default_root_dir=run.path,
     )

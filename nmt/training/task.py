@@ -63,7 +63,7 @@ class TrainingTask(OptimizerStep):
     def on_validation_epoch_end(self) -> None:
         totals = {name: self._over_processes(value) for name, value in self._validation.items()}
         tokens = totals.pop("tokens")
-        self.log_dict({f"valid_{name}": value / tokens for name, value in totals.items()}, prog_bar=True)
+        self.log_dict({f"valid_{name}": value / tokens for name, value in totals.items()})
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         checkpoint["target_tokens"], checkpoint["skipped_steps"] = self.target_tokens, self.skipped_steps

@@ -59,7 +59,7 @@ class ValidationBleu(Callback):
     def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         bleu = self._measure(trainer, pl_module) if trainer.should_stop or self._affordable() else math.nan
         bleu = trainer.strategy.broadcast(bleu)
-        pl_module.log("valid_bleu", bleu, prog_bar=True, rank_zero_only=True)
+        pl_module.log("valid_bleu", bleu, rank_zero_only=True)
 
     def state_dict(self) -> dict[str, Any]:
         return {
