@@ -26,6 +26,16 @@ class Number:
 
 
 @dataclass(frozen=True)
+class PValue(Number):
+    """A p-value with three decimals; one that they would show as 0 is printed as an upper limit."""
+
+    spec: str = ".3f"
+
+    def __str__(self) -> str:
+        return "<0.001" if self.value < 0.001 else super().__str__()
+
+
+@dataclass(frozen=True)
 class Estimate:
     """A number with its confidence interval."""
 

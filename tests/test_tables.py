@@ -3,7 +3,7 @@
 import csv
 import io
 
-from nmt.tables import Estimate, Number, Spread, Table, mean_and_deviation
+from nmt.tables import Estimate, Number, PValue, Spread, Table, mean_and_deviation
 
 TEXTS = Table(["scorer", "mean"], [["a_b", "9.50 ± 0.10"], ["x|y, z", '5 % "of" $3'], ["short"]])
 NUMBERS = Table(
@@ -66,3 +66,8 @@ def test_the_deviation_is_that_of_a_sample_and_one_value_has_none() -> None:
     assert mean_and_deviation([1.0, 3.0], ".2f") == Spread(2.0, 2**0.5, ".2f")
     assert str(mean_and_deviation([3.0], ".1f")) == "3.0"
     assert mean_and_deviation([], ".2f") == ""
+
+
+def test_a_p_value_is_never_printed_as_zero() -> None:
+    assert [str(PValue(p)) for p in (0.25, 0.001, 0.0009, 0.0)] == ["0.250", "0.001", "<0.001", "<0.001"]
+    assert Table(["p"], [[""], [PValue(0.0001)]]).csv() == 'p\n""\n0.0001\n'

@@ -1,46 +1,64 @@
-"""Tests whether the difference between two scores is due to more than chance."""
+"""Tests whether the difference between two BLEU scores is due to more than chance."""
 
 import os
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from sacrebleu.metrics.base import Metric
+from jaxtyping import Int
 from sacrebleu.metrics.bleu import BLEU
-from sacrebleu.significance import PairedTest
 
 from nmt.evaluation.scores import RESAMPLES, References, check_lines
 
+TRIALS = 10_000
+"""sacrebleu's number of trials for approximate randomization."""
 
-def paired_bootstrap(systems: Sequence[Sequence[str]], references: References, metric: Metric) -> list[float]:
-    """The p-value of each system against the first, from sacrebleu's paired bootstrap resampling (Koehn 2004).
+# A multiple of 32, so that the random bits of several blocks are those of one draw.
+_BLOCK = 320
 
-    p is 1 for the first system, for a score equal to the first system's, and for a single line, whose resamples are all
-    the same. Raises Mistake if the numbers of lines differ or there are no lines.
+
+def approximate_randomization(
+    systems: Sequence[Sequence[str]], references: References, metric: BLEU, trials: int = TRIALS
+) -> list[float]:
+    """The p-value of each system's BLEU against the first system's (Riezler & Maxwell 2005), as in sacrebleu.
+
+    A trial exchanges the outputs of the two systems for each sentence with probability 1/2. p is the share of trials
+    whose difference is at least the observed one, in absolute value; the observed difference counts as one more trial.
+    In contrast to sacrebleu, trials that equal the observed difference count too: if only a few sentences differ,
+    leaving them out makes p far too small. p is not corrected for the number of systems: see `holm`.
+
+    p is 1 for the first system, for a score equal to the first system's, and for a single line. Raises Mistake if the
+    numbers of lines differ or there are no lines.
     """
     for hypotheses in systems:
         check_lines(hypotheses, references)
-    if len(systems) == 1 or len(systems[0]) == 1:
-        return [1.0] * len(systems)
-    named = [(str(number), hypotheses) for number, hypotheses in enumerate(systems)]
-    test = PairedTest(named, {"score": metric}, references, test_type="bs", n_samples=RESAMPLES)
-    # The columns are 'System' and sacrebleu's name for the metric.
-    columns: dict[str, Any] = dict(test()[1])
-    [results] = (column for name, column in columns.items() if name != "System")
-    first, *others = results
-    # For equal scores, sacrebleu finds no resample with a larger difference and returns the smallest p.
-    return [1.0, *(1.0 if other.score == first.score else other.p_value for other in others)]
+    first, *others = [_line_counts(hypotheses, references, metric) for hypotheses in systems]
+    p_values = [1.0]
+    for other in others:
+        observed = abs(np.subtract(*(_bleu(counts.sum(axis=0, keepdims=True), metric) for counts in (first, other))))
+        generator, reached = _generator(), 0
+        for start in range(0, trials, _BLOCK):
+            # Seed, generator and draws are sacrebleu's, in blocks because a large test set would need gigabytes.
+            keeps = generator.integers(2, size=(min(_BLOCK, trials - start), len(first)), dtype=bool)
+            one = _bleu(keeps @ first + ~keeps @ other, metric)
+            two = _bleu(~keeps @ first + keeps @ other, metric)
+            reached += int(np.sum(np.abs(one - two) >= observed))
+        p_values.append((reached + 1) / (trials + 1))
+    return p_values
 
 
-def multi_bootstrap(settings: Sequence[Sequence[Sequence[str]]], references: References, metric: BLEU) -> list[float]:
+def multi_bootstrap(
+    settings: Sequence[Sequence[Sequence[str]]], references: References, metric: BLEU, resamples: int = RESAMPLES
+) -> list[float]:
     """For each setting, the p-value of the difference between its mean BLEU over runs and the first setting's.
 
     settings[i][j] is the output of run j of setting i. The multi-bootstrap (Sellam et al. 2022) resamples both
     the sentences, with the same draws for all runs, and the runs of each setting, so it accounts for both sources of
     randomness. From n runs it draws n - 1, because drawing n would underestimate the variance of a mean over only a few
-    runs (Rao & Wu 1988). p is computed with the same formula as in `paired_bootstrap`. With a single run per setting,
-    which adds no variation, p equals that of `paired_bootstrap`. With two or three runs, p is still somewhat too small.
-    Raises Mistake as `paired_bootstrap` does.
+    runs (Rao & Wu 1988). p is the share of resamples whose difference lies at least as far from the mean of all
+    resampled differences as the observed difference from 0; the observed difference counts as one more resample. With
+    two or three runs, p is still too small. p is not corrected for the number of settings: see `holm`. It is 1 for the
+    first setting, for equal means, and for a single line, whose resamples are all the same. Raises Mistake as
+    `approximate_randomization` does.
     """
     for runs in settings:
         for hypotheses in runs:
@@ -48,43 +66,56 @@ def multi_bootstrap(settings: Sequence[Sequence[Sequence[str]]], references: Ref
     lines = len(references[0])
     if len(settings) == 1 or lines == 1:
         return [1.0] * len(settings)
-    # Seed, generator and draws are sacrebleu's, so that `paired_bootstrap` draws the same lines.
-    seed = os.environ.get("SACREBLEU_SEED", "12345")
-    generator = np.random.default_rng(None if seed.lower() == "none" else int(seed))
-    drawn_lines = generator.choice(lines, size=(RESAMPLES, lines), replace=True)
+    # Seed, generator and draws are sacrebleu's, as for the confidence intervals.
+    generator = _generator()
+    drawn_lines = generator.choice(lines, size=(resamples, lines), replace=True)
     # How often each resample contains each line; the first row is the whole corpus.
     times = np.stack([np.ones(lines, dtype=np.int64), *(np.bincount(row, minlength=lines) for row in drawn_lines)])
     observed, resampled = [], []
     for runs in settings:
-        scores = np.stack([_bleu_of_resamples(hypotheses, references, metric, times=times) for hypotheses in runs])
-        drawn_runs = generator.integers(len(runs), size=(RESAMPLES, max(1, len(runs) - 1)))
+        scores = np.stack([_bleu(times @ _line_counts(hypotheses, references, metric), metric) for hypotheses in runs])
+        drawn_runs = generator.integers(len(runs), size=(resamples, max(1, len(runs) - 1)))
         observed.append(scores[:, 0].mean())
-        resampled.append(scores[drawn_runs.T, np.arange(1, RESAMPLES + 1)].mean(axis=0))
-    return [_p_value(mean - observed[0], means - resampled[0]) for mean, means in zip(observed, resampled, strict=True)]
+        resampled.append(scores[drawn_runs.T, np.arange(1, resamples + 1)].mean(axis=0))
+    p_values = [1.0]
+    for mean, means in zip(observed[1:], resampled[1:], strict=True):
+        differences = means - resampled[0]
+        reached = int(np.sum(np.abs(differences - differences.mean()) >= abs(mean - observed[0])))
+        p_values.append((reached + 1) / (resamples + 1))
+    return p_values
 
 
-def _p_value(difference: float, resampled: np.ndarray) -> float:
-    """sacrebleu's p: the share of resampled differences that exceed their mean by more than the observed difference."""
-    if difference == 0:
-        return 1.0
-    differences = np.abs(resampled)
-    exceeding = np.sum(differences - differences.mean() > abs(difference))
-    return float(exceeding + 1) / (RESAMPLES + 1)
+def holm(p_values: Sequence[float]) -> list[float]:
+    """p-values of several comparisons, corrected so that the smallest still means what p means (Holm 1979).
+
+    If no system differs from the one they are all compared with, the probability that any corrected p is below 0.05
+    is at most 0.05.
+    """
+    corrected, largest = [1.0] * len(p_values), 0.0
+    for rank, number in enumerate(sorted(range(len(p_values)), key=lambda number: p_values[number])):
+        largest = max(largest, min(1.0, p_values[number] * (len(p_values) - rank)))
+        corrected[number] = largest
+    return corrected
 
 
-def _bleu_of_resamples(
-    hypotheses: Sequence[str], references: References, metric: BLEU, *, times: np.ndarray
-) -> np.ndarray:
-    """BLEU of a system on each resample; each row of `times` says how often a resample contains each line."""
-    references_of_lines = zip(*references, strict=True)
+def _generator() -> np.random.Generator:
+    seed = os.environ.get("SACREBLEU_SEED", "12345")
+    return np.random.default_rng(None if seed.lower() == "none" else int(seed))
+
+
+def _line_counts(hypotheses: Sequence[str], references: References, metric: BLEU) -> Int[np.ndarray, "lines counts"]:
+    """The counts of each line of which BLEU needs only the sums: lengths, matching n-grams, and all n-grams."""
     line_scores = [
         metric.corpus_score([hypothesis], [[reference] for reference in line_references])
-        for hypothesis, line_references in zip(hypotheses, references_of_lines, strict=True)
+        for hypothesis, line_references in zip(hypotheses, zip(*references, strict=True), strict=True)
     ]
-    # Corpus BLEU depends on sums of these counts alone, so a product of matrices gives those of all resamples at once.
-    statistics = np.array(
+    return np.array(
         [[score.sys_len, score.ref_len, *score.counts, *score.totals] for score in line_scores], dtype=np.int64
     )
+
+
+def _bleu(sums: Int[np.ndarray, "corpora counts"], metric: BLEU) -> np.ndarray:
+    """BLEU of each corpus, of which a row has the sums of the counts of its lines."""
     order = metric.max_ngram_order
     scores = [
         metric.compute_bleu(
@@ -97,6 +128,6 @@ def _bleu_of_resamples(
             effective_order=metric.effective_order,
             max_ngram_order=order,
         ).score
-        for length, reference_length, *counts in (times @ statistics).tolist()
+        for length, reference_length, *counts in sums.tolist()
     ]
     return np.array(scores)

@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 from nmt.errors import Mistake
 from nmt.evaluation.sanity import hypothesis_warnings, looks_tokenized
 from nmt.evaluation.score_chart import score_bars
-from nmt.evaluation.scores import all_metrics, corpus_scores, headline_metrics, sentence_scores
-from nmt.evaluation.significance import multi_bootstrap, paired_bootstrap
+from nmt.evaluation.scores import RESAMPLES, all_metrics, corpus_scores, headline_metrics, sentence_scores
+from nmt.evaluation.significance import TRIALS, approximate_randomization, holm, multi_bootstrap
 from nmt.files import existing_file, write_json
 from nmt.runs.load import load_run
 from nmt.scoring.references import warn_of_references
 from nmt.scoring.run_scores import conditions, score_runs
 from nmt.scoring.test_sets import split_test_set
-from nmt.tables import Cell, Estimate, Number, Table, mean_and_deviation
+from nmt.tables import Cell, Estimate, Number, PValue, Table, mean_and_deviation
 from nmt.text import changes, count_changes
 from nmt.text.lines import read_lines
 
@@ -141,19 +141,20 @@ def report(
     metric: Any = headline_metrics(of_tokens.pop())["BLEU"]
     settings = by_setting(systems)
     if settings:
-        system_p = None
+        system_p: list[float] = []
         setting_p = multi_bootstrap(
             [[system.hypotheses for system in setting.systems] for setting in settings], references, metric
         )
-        tables = {"comparison": system_table(systems), "comparison_means": setting_table(settings, setting_p)}
-        notes = _notes(
-            systems, setting_p, "the multi-bootstrap over sentences and seeds, 1,000 resamples (Sellam et al. 2022)"
-        )
+        corrected = [1.0, *holm(setting_p[1:])]
+        tables = {"comparison": system_table(systems), "comparison_means": setting_table(settings, corrected)}
+        test = f"the multi-bootstrap over sentences and seeds, {RESAMPLES:,} resamples (Sellam et al. 2022)"
     else:
-        system_p = paired_bootstrap([system.hypotheses for system in systems], references, metric)
+        system_p = approximate_randomization([system.hypotheses for system in systems], references, metric)
         setting_p = []
-        tables = {"comparison": system_table(systems, system_p)}
-        notes = _notes(systems, system_p, "paired bootstrap over sentences, 1,000 resamples (Koehn 2004)")
+        corrected = [1.0, *holm(system_p[1:])]
+        tables = {"comparison": system_table(systems, corrected)}
+        test = f"approximate randomization over sentences, {TRIALS:,} trials (Riezler & Maxwell 2005)"
+    notes = _notes(systems, corrected, test)
     captions = {"comparison_means": "Mean ± standard deviation over seeds:"}
     missing = [f"- {name}: {reason}" for name, reason in (without_result or {}).items()]
     parts = [part for name, table in tables.items() for part in (captions.get(name), table.markdown()) if part]
@@ -168,17 +169,24 @@ def report(
     (out / "sentences.csv").write_text(_sentences(systems, references).csv(), encoding="utf-8")
     record = {
         "systems": [
-            {"settings": system.settings, "p": p, "scores": system.scores, "metrics": system.metrics}
-            for system, p in zip_longest(systems, system_p or ())
+            {
+                "settings": system.settings,
+                "p": p,
+                "p_uncorrected": uncorrected,
+                "scores": system.scores,
+                "metrics": system.metrics,
+            }
+            for system, p, uncorrected in zip_longest(systems, corrected if system_p else (), system_p)
         ],
         "means": [
             {
                 "settings": setting.settings,
                 "seeds": len(setting.systems),
                 "p": p,
+                "p_uncorrected": uncorrected,
                 **{name: cell.parts() for name, cell in _means(setting).items() if not isinstance(cell, str)},
             }
-            for setting, p in zip(settings, setting_p, strict=True)
+            for setting, p, uncorrected in zip(settings, corrected if settings else (), setting_p, strict=True)
         ],
         "without_result": dict(without_result or {}),
     }
@@ -222,7 +230,7 @@ def _table(rows: Sequence[tuple[Mapping[str, str], Mapping[str, Cell]]]) -> Tabl
 
 def _p_cells(p_values: Sequence[float]) -> list[Cell]:
     """The cells of the column p, which is empty in the first row because the others are compared with it."""
-    return ["", *(Number(p, ".3f") for p in p_values[1:])]
+    return ["", *(PValue(p) for p in p_values[1:])]
 
 
 def _figures(system: System, p: Cell) -> dict[str, Cell]:
@@ -266,8 +274,8 @@ def _perplexity(system: System) -> float | None:
     return recorded.get("word") if recorded.get("lines") == len(system.hypotheses) else None
 
 
-def _notes(systems: Sequence[System], p_values: Sequence[float], method: str) -> list[str]:
-    """How the scores were computed, and which rows do not differ significantly from the first one."""
+def _notes(systems: Sequence[System], p_values: Sequence[float], test: str) -> list[str]:
+    """How the scores were computed, what p means, and which rows do not differ significantly from the first one."""
     signatures = dict.fromkeys(
         f"{score['name']} {score['signature']}"
         for name in _SCORES
@@ -277,7 +285,11 @@ def _notes(systems: Sequence[System], p_values: Sequence[float], method: str) ->
     )
     notes = ["Brackets: 95 % confidence interval.", "\n".join(f"- {signature}" for signature in signatures)]
     if len(p_values) > 1:
-        notes.append(f"p: BLEU against row 1, by {method}.")
+        correction = f", corrected for {len(p_values) - 1} comparisons (Holm 1979)" if len(p_values) > 2 else ""
+        notes.append(
+            f"p: how often two equally good systems differ in BLEU by at least as much as this row and row 1; by {test}"
+            f"{correction}."
+        )
     alike = [str(row) for row, p in enumerate(p_values[1:], 2) if p >= SIGNIFICANT]
     if alike:
         rows = f"Row {alike[0]} does" if len(alike) == 1 else f"Rows {', '.join(alike)} do"

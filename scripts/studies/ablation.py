@@ -7,8 +7,8 @@
 Overrides of nmt.train apply to every run, so all runs have the same number of updates. The base run is in OUT/base, the
 others are in OUT/PART, and OUT/made.json records where they were trained. Finished runs are kept and stopped ones
 resumed. Prints a table and writes it to OUT/ablation.md: test BLEU, best first, the gain over the base and its p-value
-(paired bootstrap), then the parts without a result and the reason. A part that the base already has or cannot have is
-not trained.
+(approximate randomization, with Holm's correction), then the parts without a result and the reason. A part that the
+base already has or cannot have is not trained.
 """
 
 import argparse
@@ -22,11 +22,11 @@ from nmt.config.nodes import Config
 from nmt.config.schema import TrainSettings, validated
 from nmt.errors import Mistake
 from nmt.evaluation.scores import headline_metrics
-from nmt.evaluation.significance import paired_bootstrap
+from nmt.evaluation.significance import approximate_randomization, holm
 from nmt.files import check_folder
 from nmt.runs.directory import RunDirectory
 from nmt.scoring.score_table import System, run_system
-from nmt.tables import Table
+from nmt.tables import PValue, Table
 from nmt.training.translation import Translation
 from scripts.mistakes import report_mistakes
 from scripts.studies import results_report
@@ -95,7 +95,8 @@ def report(names: Sequence[str], out: Path, without: Mapping[str, str]) -> tuple
         systems.append(system)
     of_tokens = "|tok:none|" in systems[0].scores["scores"][0]["signature"]
     metric = headline_metrics(of_tokens)["BLEU"]
-    p_values = paired_bootstrap([system.hypotheses for system in systems], references or [], metric)
+    _, *uncorrected = approximate_randomization([system.hypotheses for system in systems], references or [], metric)
+    p_values = [1.0, *holm(uncorrected)]
     rows = sorted(zip(finished, systems, p_values, strict=True), key=lambda row: -row[1].bleu()[0])
     missing = {name: without.get(name) or f"not finished: {unfinished(out / name)}" for name in names}
     table = Table(
@@ -109,7 +110,7 @@ def report(names: Sequence[str], out: Path, without: Mapping[str, str]) -> tuple
 
 def _cells(name: str, system: System, p: float, base: float) -> list[str]:
     value = system.bleu()[0]
-    gain = ["", ""] if name == BASE else [f"{value - base:+.2f}", f"{p:.3f}"]
+    gain = ["", ""] if name == BASE else [f"{value - base:+.2f}", str(PValue(p))]
     chrf = next(score["value"] for score in system.scores["scores"] if score["name"] == "chrF2")
     speed = system.metrics["target_tokens_per_second"]
     return [name, _changes(name), f"{value:.2f}", *gain, f"{chrf:.2f}", f"{speed:,}"]
@@ -158,7 +159,7 @@ def main(arguments: Sequence[str]) -> None:
         if not kept:
             add_circumstances(options.out, "ablation", arguments, options.jobs)
     table, facts = report(names, options.out, without)
-    facts["p"] = f"paired bootstrap over sentences; one run each; not corrected for {len(asked)} comparisons"
+    facts["p"] = "approximate randomization over sentences; one run each; corrected for all comparisons (Holm 1979)"
     text = "\n".join([table.markdown(), "", *(f"- {name}: {fact}" for name, fact in facts.items() if fact)])
     (options.out / "ablation.md").write_text(text + "\n", encoding="utf-8")
     print(text)

@@ -1,20 +1,18 @@
-"""Significance: the p-values of sacrebleu's command line, and a direct computation on texts."""
+"""Significance: the law of p-values, sacrebleu's p-values, and a direct computation on texts."""
 
-import json
+import math
 import random
-import subprocess
-import sys
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from sacrebleu.significance import PairedTest
 
 from nmt.errors import Mistake
-from nmt.evaluation import significance
 from nmt.evaluation.scores import headline_metrics
-from nmt.evaluation.significance import multi_bootstrap, paired_bootstrap
+from nmt.evaluation.significance import approximate_randomization, holm, multi_bootstrap
 
-BLEU = headline_metrics(tokenized=False)["BLEU"]
+BLEU: Any = headline_metrics(tokenized=False)["BLEU"]
 
 
 def corpus(lines: int) -> tuple[list[str], list[list[str]]]:
@@ -28,34 +26,75 @@ def corpus(lines: int) -> tuple[list[str], list[list[str]]]:
     return references, systems
 
 
-def test_p_values_are_those_of_the_sacrebleu_command_line(tmp_path: Path) -> None:
-    references, systems = corpus(31)
-    for name, lines in {"ref": references, **{f"s{n}": lines for n, lines in enumerate(systems)}}.items():
-        (tmp_path / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
-    command = "ref -i s0 s1 s2 -m bleu --paired-bs --paired-bs-n 1000 -f json"
-    output = subprocess.run(
-        [sys.executable, "-m", "sacrebleu", *command.split()], cwd=tmp_path, check=True, capture_output=True, text=True
-    ).stdout
-    theirs = [system["BLEU"]["p_value"] for system in json.loads(output)[1:]]
-    found = paired_bootstrap(systems, [references], BLEU)
-    assert found[0] == 1
-    assert found[1:] == pytest.approx(theirs)
-    assert found[1] < 0.01 < found[2]
+def test_p_values_are_those_of_sacrebleu() -> None:
+    """The oracle counts only trials above the observed difference; here none equals it."""
+    draw = random.Random(3)
+    references = [" ".join(draw.choices([f"từ{n}" for n in range(40)], k=draw.randrange(6, 20))) for _ in range(60)]
+    systems = [outputs(references, share, seed) for seed, share in enumerate((0.1, 0.16, 0.1, 0.3))]
+    named = [(str(number), hypotheses) for number, hypotheses in enumerate(systems)]
+    test = PairedTest(named, {"score": BLEU}, [references], test_type="ar", n_samples=1000)
+    columns: dict[str, Any] = dict(test()[1])
+    found = approximate_randomization(systems, [references], BLEU, trials=1000)
+    assert found == pytest.approx([1.0, *(result.p_value for result in columns["BLEU"][1:])])
+    assert found[3] < 0.01 < found[2]
+
+
+def test_equally_good_systems_have_p_values_of_every_size() -> None:
+    """The share of p-values up to x is x. sacrebleu's paired bootstrap gives a tenth below 0.05 and none above 0.5."""
+    simulations, draw, p_values = 100, random.Random(5), []
+    references = [" ".join(draw.choices([f"từ{n}" for n in range(40)], k=8)) for _ in range(16)]
+    for _ in range(simulations):
+        systems = [outputs(references, 0.1, draw.randrange(10**9)) for _ in range(2)]
+        p_values.append(approximate_randomization(systems, [references], BLEU, trials=99)[1])
+    shares = np.arange(1, simulations + 1) / simulations
+    # The Dvoretzky-Kiefer-Wolfowitz inequality, exceeded once in a million times; p is a multiple of 1/100.
+    bound = math.sqrt(math.log(2 / 1e-6) / (2 * simulations)) + 1 / 100
+    assert np.abs(np.sort(p_values) - shares).max() < bound + 1 / simulations
+    # Hoeffding's inequality (Chernoff's form) for a binomial count, exceeded once in ten thousand times.
+    few = simulations * 0.05 + math.sqrt(3 * simulations * 0.05 * math.log(1e4))
+    assert sum(p < 0.05 for p in p_values) < few
+
+
+def test_the_two_tests_agree_on_pairs_of_runs() -> None:
+    references, systems = corpus(200)
+    randomized = approximate_randomization(systems, [references], BLEU, trials=999)
+    resampled = multi_bootstrap([[system] for system in systems], [references], BLEU)
+    assert randomized[1] < 0.01
+    assert resampled[1] < 0.01
+    # Four standard errors of the difference of two shares of 1,000 resamples.
+    assert randomized[2] == pytest.approx(resampled[2], abs=4 * math.sqrt(2 * 0.25 / 1000))
+
+
+def test_trials_that_equal_the_observed_difference_count() -> None:
+    """Only one of 25 sentences differs, so every trial has the observed difference."""
+    references, _ = corpus(25)
+    one = [references[0].replace("mèo", "chó").replace("xanh", "đỏ"), *references[1:]]
+    assert one != references
+    assert approximate_randomization([references, one], [references], BLEU, trials=99) == [1, 1]
 
 
 def test_p_is_1_for_equal_scores_a_single_system_and_a_single_line() -> None:
     references, systems = corpus(13)
-    assert paired_bootstrap([systems[0], systems[0]], [references], BLEU) == [1, 1]
-    assert paired_bootstrap(systems[:1], [references], BLEU) == [1]
+    assert approximate_randomization([systems[0], systems[0]], [references], BLEU, trials=99) == [1, 1]
+    assert approximate_randomization(systems[:1], [references], BLEU) == [1]
     spaced = [line.replace(",", " ,") + " " for line in systems[0]]
-    assert paired_bootstrap([systems[0], spaced], [references], BLEU) == [1, 1]
-    assert paired_bootstrap([["a b c d"] * 13, ["e f g h"] * 13], [references], BLEU) == [1, 1]
-    assert paired_bootstrap([references[:1], systems[0][:1]], [references[:1]], BLEU) == [1, 1]
+    assert approximate_randomization([systems[0], spaced], [references], BLEU, trials=99) == [1, 1]
+    assert approximate_randomization([["a b c d"] * 13, ["e f g h"] * 13], [references], BLEU, trials=99) == [1, 1]
+    assert approximate_randomization([references[:1], systems[0][:1]], [references[:1]], BLEU, trials=99) == [1, 1]
+
+
+def test_the_correction_for_several_comparisons_is_holm_s() -> None:
+    """By rank, multiplied by 4, 3, 2 and 1, and never below a smaller one."""
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.4, 0.9]) == [0.8, 0.9]
+    assert holm([0.6, 0.9]) == [1, 1]
+    assert holm([0.2]) == [0.2]
+    assert holm([]) == []
 
 
 def test_different_numbers_of_lines_are_refused() -> None:
     with pytest.raises(Mistake, match="2 hypotheses but 1 references"):
-        paired_bootstrap([["a"], ["a", "b"]], [["a"]], BLEU)
+        approximate_randomization([["a"], ["a", "b"]], [["a"]], BLEU)
     with pytest.raises(Mistake, match="2 hypotheses but 1 references"):
         multi_bootstrap([[["a"]], [["a"], ["a", "b"]]], [["a"]], BLEU)
 
@@ -66,18 +105,8 @@ def outputs(references: list[str], share: float, seed: int) -> list[str]:
     return [" ".join(word for word in line.split() if draw.random() > share) for line in references]
 
 
-def test_with_one_run_each_settings_have_the_p_values_of_their_runs() -> None:
-    references, systems = corpus(31)
-    found = multi_bootstrap([[system] for system in systems], [references], BLEU)
-    assert found == pytest.approx(paired_bootstrap(systems, [references], BLEU))
-    two = [references, [line.replace("mèo", "chó") for line in references]]
-    found = multi_bootstrap([[system] for system in systems], two, BLEU)
-    assert found == pytest.approx(paired_bootstrap(systems, two, BLEU))
-
-
-def test_p_of_settings_is_that_of_texts_put_together_and_scored(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_p_of_settings_is_that_of_texts_put_together_and_scored() -> None:
     resamples, lines = 25, 13
-    monkeypatch.setattr(significance, "RESAMPLES", resamples)
     references, _ = corpus(lines)
     settings = [
         [outputs(references, 0.1, seed) for seed in (1, 2, 3)],
@@ -96,15 +125,16 @@ def test_p_of_settings_is_that_of_texts_put_together_and_scored(monkeypatch: pyt
             [np.mean([bleu(runs[j], rows) for j in own]) for rows, own in zip(drawn_lines, drawn_runs, strict=True)]
         )
         observed.append(np.mean([bleu(run, np.arange(lines)) for run in runs]))
-    differences = np.abs(np.array(means[1]) - np.array(means[0]))
-    exceeding = sum(differences - differences.mean() > abs(observed[1] - observed[0]))
-    assert multi_bootstrap(settings, [references], BLEU) == pytest.approx([1, (exceeding + 1) / (resamples + 1)])
+    differences = np.array(means[1]) - np.array(means[0])
+    reached = sum(np.abs(differences - differences.mean()) >= abs(observed[1] - observed[0]))
+    found = multi_bootstrap(settings, [references], BLEU, resamples)
+    assert found == pytest.approx([1, (reached + 1) / (resamples + 1)])
 
 
 def test_a_difference_that_seeds_explain_is_not_one_of_settings() -> None:
     references, _ = corpus(300)
     good, bad = (outputs(references, share, 1) for share in (0.1, 0.3))
-    assert paired_bootstrap([good, bad], [references], BLEU)[1] < 0.01
+    assert approximate_randomization([good, bad], [references], BLEU, trials=999)[1] < 0.01
     mixed = [[good, outputs(references, 0.3, 2)], [bad, outputs(references, 0.12, 3)]]
     assert multi_bootstrap(mixed, [references], BLEU)[1] > 0.1
     alike = [[good, outputs(references, 0.1, 2)], [bad, outputs(references, 0.3, 3)]]

@@ -10,7 +10,7 @@ import pytest
 
 from nmt.errors import Mistake
 from nmt.evaluation.scores import headline_metrics
-from nmt.evaluation.significance import multi_bootstrap, paired_bootstrap
+from nmt.evaluation.significance import approximate_randomization, holm, multi_bootstrap
 from nmt.scoring.score_table import Setting, System, by_setting, file_systems, report, setting_table, system_table
 
 REFERENCES = [f"Câu số {n} rất hay và rất dài." for n in range(30)]
@@ -93,7 +93,7 @@ def test_every_form_of_the_report_has_the_means_over_seeds(tmp_path: Path) -> No
 
 def test_with_several_seeds_no_run_is_tested_against_a_single_run(tmp_path: Path) -> None:
     text = report(three(), [REFERENCES], tmp_path)
-    assert "p: BLEU against row 1, by the multi-bootstrap over sentences and seeds" in text
+    assert "row 1; by the multi-bootstrap over sentences and seeds, 1,000 resamples (Sellam et al. 2022)." in text
     assert "p" not in read_csv(tmp_path / "comparison.csv")[0]
     found = json.loads((tmp_path / "comparison.json").read_text(encoding="utf-8"))
     assert [each["p"] for each in found["systems"]] == [None] * 3
@@ -102,13 +102,21 @@ def test_with_several_seeds_no_run_is_tested_against_a_single_run(tmp_path: Path
 def test_without_seeds_p_compares_runs(tmp_path: Path) -> None:
     rows = [system({"scorer": "dot"}), system({"scorer": "none"}, 9), system({"scorer": "general"})]
     text = report(rows, [REFERENCES], tmp_path)
-    assert "p: BLEU against row 1, by paired bootstrap over sentences, 1,000 resamples (Koehn 2004)." in text
+    assert (
+        "p: how often two equally good systems differ in BLEU by at least as much as this row and row 1; by "
+        "approximate randomization over sentences, 10,000 trials (Riezler & Maxwell 2005), corrected for 2 comparisons "
+        "(Holm 1979)."
+    ) in text
     assert "Row 3 does not differ significantly from row 1 (p >= 0.05)." in text
     metric = headline_metrics(tokenized=False)["BLEU"]
-    p_values = paired_bootstrap([each.hypotheses for each in rows], [REFERENCES], metric)
-    assert [each["p"] for each in read_csv(tmp_path / "comparison.csv")] == ["", str(p_values[1]), "1.0"]
+    p_values = approximate_randomization([each.hypotheses for each in rows], [REFERENCES], metric)
+    corrected = [1.0, *holm(p_values[1:])]
+    assert corrected[1] == 2 * p_values[1] < 0.05
+    assert [each["p"] for each in read_csv(tmp_path / "comparison.csv")] == ["", str(corrected[1]), "1.0"]
     found = json.loads((tmp_path / "comparison.json").read_text(encoding="utf-8"))
-    assert [each["p"] for each in found["systems"]] == p_values
+    assert [(each["p"], each["p_uncorrected"]) for each in found["systems"]] == list(
+        zip(corrected, p_values, strict=True)
+    )
     assert found["means"] == []
     assert not (tmp_path / "comparison_means.csv").exists()
     assert (tmp_path / "comparison.png").read_bytes().startswith(b"\x89PNG")
