@@ -4,6 +4,7 @@ import errno
 import json
 import logging
 import os
+import shlex
 import shutil
 import tempfile
 import time
@@ -25,6 +26,8 @@ logger = logging.getLogger(__name__)
 PART = ".part"
 """The suffix of a file that is still being written."""
 
+# These commands keep the archive.
+_UNPACK = {".gz": "gunzip -k", ".zst": "unzstd", ".xz": "unxz -k", ".bz2": "bunzip2 -k"}
 _NO_LOCKS = (errno.EBADF, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 _held: set[int] = set()
 
@@ -160,8 +163,22 @@ def existing_file(key: str, value: Any) -> Path:
     if path.is_dir():
         raise Mistake(f"{key} is {path}, which is a folder; name a file.")
     if not path.is_file():
-        raise Mistake(f"{key} is {path}, which does not exist; check the path.")
+        raise Mistake(f"{key} is {path}, which does not exist{how_to_unpack(path) or '; check the path.'}")
     return path
+
+
+def how_to_unpack(*paths: Path) -> str:
+    """The end of a message about missing files: the command that unpacks them; '' if there are no archives of them.
+
+    The files are expected beside their archives, as a.txt beside a.txt.gz.
+    """
+    for ending, command in _UNPACK.items():
+        archives = [path.with_name(f"{path.name}{ending}") for path in paths if not path.is_file()]
+        if archives := [archive for archive in archives if archive.is_file()]:
+            names = " and ".join(archive.name for archive in archives)
+            words = shlex.join([*command.split(), *map(str, archives)])
+            return f", only {names}; unpack {'them' if len(archives) > 1 else 'it'} with: {words}"
+    return ""
 
 
 def folder_to_write(key: str, value: Any) -> Path:

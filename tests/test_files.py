@@ -108,6 +108,21 @@ def test_a_missing_file_is_named_with_its_key(tmp_path: Path) -> None:
         existing_file("input", tmp_path / "in.en")
 
 
+@pytest.mark.parametrize(
+    ("ending", "command"), [(".gz", "gunzip -k"), (".zst", "unzstd"), (".xz", "unxz -k"), (".bz2", "bunzip2 -k")]
+)
+def test_a_file_that_is_only_there_compressed_is_named_with_its_remedy(
+    tmp_path: Path, ending: str, command: str
+) -> None:
+    archive = tmp_path / f"in.en{ending}"
+    archive.touch()
+    with pytest.raises(Mistake) as caught:
+        existing_file("input", tmp_path / "in.en")
+    assert str(caught.value) == (
+        f"input is {tmp_path}/in.en, which does not exist, only in.en{ending}; unpack it with: {command} {archive}"
+    )
+
+
 def test_a_file_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for free in (tmp_path, tmp_path / "new", tmp_path / "new" / "more"):

@@ -120,8 +120,12 @@ def highest(totals: np.ndarray, number: int) -> list[tuple[int, int]]:
 
 
 def normalize(text: str) -> str:
-    """NFC with single plain spaces, as the model saw its training data."""
-    text = text.replace("\ufeff", "").replace("\u2581", "_")
+    """NFC with single plain spaces and without invisible characters, as the model saw its training data.
+
+    Remove U+200C and U+200D, too, unless the text is Arabic, Hebrew or Indic, or contains emoji.
+    """
+    text = re.sub("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff]", "", text)
+    text = text.replace("\u2581", "_")
     return unicodedata.normalize("NFC", re.sub(r"[\s\x00-\x1f\x7f-\x9f]+", " ", text).strip(" "))
 
 
@@ -129,7 +133,7 @@ if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit("Usage: python translate_with_onnx.py FOLDER < in.en > out.vi")
     for stream in (sys.stdin, sys.stdout):
-        stream.reconfigure(encoding="utf-8")
+        stream.reconfigure(encoding="utf-8", newline="\n")
     folder = Path(sys.argv[1])
     if not (folder / "model.json").is_file():
         sys.exit(f"{folder} has no model.json: give the folder that nmt.export format=onnx wrote.")

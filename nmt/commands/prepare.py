@@ -28,8 +28,8 @@ _LEGEND = """
 Unless a filter is turned off, training drops pairs with an empty side, duplicates, pairs that share a line with another
 split, pairs with swapped languages, and pairs that are too long or too unequal in length. Training measures length in
 pieces and applies data.detokenize first. This table counts words and describes the files as they are. In every line,
-nmt composes letters with their marks (NFC) and cleans up control characters, spaces, U+2581 and CR LF. It changes
-nothing else.
+nmt composes letters with their marks (NFC), drops invisible characters that the script does not need, and cleans up
+control characters, spaces, U+2581 and CR LF. It changes nothing else.
 
 The first lines with each defect:
 """

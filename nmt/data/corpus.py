@@ -5,6 +5,7 @@ other.
 import difflib
 import os
 import re
+import shlex
 from collections.abc import Iterable, Iterator
 from itertools import islice, zip_longest
 from pathlib import Path
@@ -14,6 +15,7 @@ from nmt.config.direction import Direction
 from nmt.config.nodes import CONFIGS
 from nmt.data.cache import file_digest
 from nmt.errors import MissingFile, Mistake
+from nmt.files import how_to_unpack
 from nmt.text import normalize
 from nmt.text.lines import iter_lines
 
@@ -96,6 +98,8 @@ def text_file(name: str) -> Path:
     candidates = [folder / name for folder in _roots(name)]
     file = next((path for path in candidates if path.is_file()), None)
     if file is None:
+        if unpack := next(filter(None, map(how_to_unpack, candidates)), ""):
+            raise Mistake(f"There is no file {candidates[0]}{unpack}")
         neighbors = [neighbor for path in candidates for neighbor in _names(path.parent)]
         # A corpus PREFIX is often given where one of its files is meant.
         similar = [neighbor for neighbor in neighbors if neighbor.startswith(f"{candidates[0].name}.")]
@@ -177,6 +181,14 @@ def _hint(prefix: str, direction: Direction, language: str) -> str:
     without = path.with_suffix("")
     if path.is_file() and any(Path(f"{without}.{code}").is_file() for code in (direction.source, direction.target)):
         return f": write the corpus without its extension, as {without}."
+    sides = [path.with_name(f"{path.name}.{code}") for code in (direction.source, direction.target)]
+    table = path.with_name(f"{path.name}.tsv")
+    if unpack := how_to_unpack(*sides) or how_to_unpack(table):
+        return unpack
+    if table.is_file() and not any(side.is_file() for side in sides):
+        name = shlex.quote(str(table))
+        cuts = [f"cut -f{column} {name} > {shlex.quote(str(side))}" for column, side in enumerate(sides, start=1)]
+        return f", only {table.name}; if its first column is {direction.source}, split it with: {' && '.join(cuts)}"
     names = _names(path.parent)
     of_corpus = [name for name in names if re.fullmatch(rf"{re.escape(path.name)}\.[a-z]{{2,3}}", name)]
     if len(of_corpus) == 2:

@@ -53,6 +53,7 @@ def checks(direction: Direction) -> dict[str, Check]:
         "HTML entities": lambda *sides: any(_ENTITY.search(side) for side in sides),
         "doubled CSV quotes": lambda *sides: any('""' in side for side in sides),
         "control characters": lambda *sides: any("control" in changes(side) for side in sides),
+        "invisible characters": lambda *sides: any("invisible" in changes(side) for side in sides),
         "irregular spaces": lambda *sides: any("spaces" in changes(side) for side in sides),
         "the character U+2581": lambda *sides: any("underline" in changes(side) for side in sides),
         "punctuation between spaces": lambda *sides: any(_DETACHED.search(side) for side in sides),

@@ -17,7 +17,7 @@ from nmt.text.tokenizer import USUAL_SIZE, VocabularySizeError
 logger = logging.getLogger(__name__)
 
 # Part of the cache key. Increment it when a code change gives a different model for the same files and settings.
-_FORMAT = 2
+_FORMAT = 3
 _FILE = "tokenizer.model"
 
 

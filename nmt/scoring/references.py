@@ -56,7 +56,8 @@ def warn_of_references(path: Path, references: Sequence[str]) -> None:
         kinds = ", ".join(f"{kind} {lines}" for kind, lines in sorted(count_changes(references).items()))
         logger.warning(
             "%s: references are scored unchanged, but normalization would change %d of %d lines (%s), which may lower "
-            "BLEU: write them in NFC with single spaces, unless you need scores comparable with published ones.",
+            "BLEU: write them in NFC with single spaces and no invisible characters, unless you need scores "
+            "comparable with published ones.",
             path,
             changed,
             len(references),

@@ -5,11 +5,12 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 
+from nmt.text.invisible import without_invisible
+
 # \s matches every Unicode space and line separator, including tab and NEL; the ranges add the other control characters.
 _BLANKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ufeff]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _UNTIDY_SPACES = re.compile(r"[^\S \x00-\x1f\x7f-\x9f]| {2}|^ | \Z")
-_BYTE_ORDER_MARK = "\ufeff"
 # SentencePiece writes a space as U+2581, so decoding would turn a literal U+2581 into a space.
 _WORD_START = "\u2581"
 
@@ -18,23 +19,25 @@ def normalize(text: str) -> str:
     """The line in NFC with single plain spaces.
 
     Control characters, tabs, no-break spaces and Unicode line separators become spaces; runs of spaces become one
-    space; spaces at either end are removed; byte order marks (U+FEFF) are dropped; a literal U+2581 becomes an
-    underscore. Idempotent: normalize(normalize(text)) == normalize(text).
+    space; spaces at either end are removed; invisible characters that the script does not need are dropped; a literal
+    U+2581 becomes an underscore. Idempotent: normalize(normalize(text)) == normalize(text).
     """
-    # Compose last: dropping a byte order mark can bring a letter and its accent together.
-    text = text.replace(_BYTE_ORDER_MARK, "").replace(_WORD_START, "_")
+    # Compose last: dropping an invisible character can bring a letter and its accent together.
+    text = without_invisible(text).replace(_WORD_START, "_")
     return unicodedata.normalize("NFC", _BLANKS.sub(" ", text).strip(" "))
 
 
 def changes(text: str) -> tuple[str, ...]:
     """The kinds of change that `normalize` makes to the line; empty if and only if it makes none.
 
-    'nfc': the line is not in NFC; 'control': it contains control characters or byte order marks; 'spaces': it
-    contains spaces other than single plain ones between words; 'underline': it contains a literal U+2581.
+    'nfc': the line is not in NFC; 'control': it contains control characters; 'invisible': it contains invisible
+    characters that its script does not need; 'spaces': it contains spaces other than single plain ones between words;
+    'underline': it contains a literal U+2581.
     """
     present = {
         "nfc": not unicodedata.is_normalized("NFC", text),
         "control": _CONTROL.search(text) is not None,
+        "invisible": without_invisible(text) != text,
         "spaces": _UNTIDY_SPACES.search(text) is not None,
         "underline": _WORD_START in text,
     }

@@ -24,6 +24,8 @@ USUAL_SIZE = 8000
 
 # SentencePiece holds all lines in memory, so only this many lines of a larger text are used.
 _MOST_LINES = 2_000_000
+# SentencePiece skips longer lines without a word.
+_LONGEST_LINE = 4192
 # SentencePiece's own normalization and its trimming of spaces would break decode(encode(text)) == text. The last digits
 # of unigram scores depend on the number of threads, so that number is fixed. Log level 2 shows errors only.
 _OPTIONS: dict[str, Any] = {
@@ -146,7 +148,7 @@ def train_tokenizer(lines: Iterable[str], *, kind: str, size: int | None, seed: 
     """
     if kind not in KINDS:
         raise Mistake(f"Unknown kind of tokenizer '{kind}'; choose one of {', '.join(KINDS)}.")
-    drawn = draw_lines(lines, _MOST_LINES, seed)
+    drawn = cut_long_lines(draw_lines(lines, _MOST_LINES, seed))
     try:
         return _train(drawn, kind, USUAL_SIZE if size is None else size)
     except VocabularySizeError as error:
@@ -171,6 +173,38 @@ def draw_lines(lines: Iterable[str], number: int, seed: int) -> list[str]:
         elif (replaced := random.randrange(index + 1)) < number:
             kept[replaced] = line
     return kept
+
+
+def cut_long_lines(lines: Sequence[str]) -> list[str]:
+    """The lines, where those of more than 4,192 bytes are cut into parts that SentencePiece accepts.
+
+    A line is cut at a space, which is dropped, or between two characters if there is none. Logs how many were cut.
+    """
+    parts, number_cut = list[str](), 0
+    for line in lines:
+        # A character has at most four bytes, so that few lines have to be encoded.
+        if len(line) * 4 <= _LONGEST_LINE or len(rest := line.encode()) <= _LONGEST_LINE:
+            parts.append(line)
+            continue
+        number_cut += 1
+        while len(rest) > _LONGEST_LINE:
+            end = rest.rfind(b" ", 1, _LONGEST_LINE + 1)
+            start = end + 1
+            if end == -1:
+                end = _LONGEST_LINE
+                while rest[end] & 0xC0 == 0x80:  # In UTF-8, every byte of a character except the first.
+                    end -= 1
+                start = end
+            parts.append(rest[:end].decode())
+            rest = rest[start:]
+        parts.append(rest.decode())
+    if number_cut:
+        logger.info(
+            "%s lines are longer than SentencePiece's %s bytes: they were cut into %s parts to train the tokenizer, "
+            "and stay whole everywhere else",
+            *(f"{count:,}" for count in (number_cut, _LONGEST_LINE, len(parts) - len(lines) + number_cut)),
+        )
+    return parts
 
 
 class VocabularySizeError(Mistake):

@@ -1,11 +1,12 @@
 import gzip
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from nmt.data import corpus as module
-from nmt.data.corpus import Direction, alignment_file, check_files, file_pair, read_aligned, read_pairs
+from nmt.data.corpus import Direction, alignment_file, check_files, file_pair, read_aligned, read_pairs, text_file
 from nmt.errors import Mistake
 from nmt.text.lines import read_lines
 
@@ -176,6 +177,31 @@ def test_a_missing_corpus_comes_with_the_likely_remedy(
     write("valid", ["a"], ["b"])
     assert refused(f"{tmp_path}/vaild").endswith(f"vaild.en. Did you mean {tmp_path}/valid?")
     assert "; a corpus PREFIX consists of the files" in refused(f"{tmp_path}/nowhere/absent")
+
+
+def test_a_compressed_corpus_is_named_and_the_remedy_works(tmp_path: Path, direction: Direction) -> None:
+    prefix = tmp_path / "my corpus"
+    for language in ("en", "vi"):
+        (tmp_path / f"my corpus.{language}.gz").write_bytes(gzip.compress(b"one\n"))
+    for read in (lambda: check_files([str(prefix)], direction), lambda: text_file(f"{prefix}.en")):
+        with pytest.raises(Mistake, match=r"There is no file .*my corpus\.en, only my corpus\.en\.gz") as caught:
+            read()
+    with pytest.raises(Mistake, match=r"only my corpus\.en\.gz and my corpus\.vi\.gz; unpack them with: ") as caught:
+        check_files([str(prefix)], direction)
+    subprocess.run(["sh", "-c", str(caught.value).partition("with: ")[2]], check=True)
+    assert read_aligned(str(prefix), direction) == (["one"], ["one"])
+
+
+def test_a_table_is_named_and_the_remedy_splits_it(tmp_path: Path, direction: Direction) -> None:
+    prefix = str(tmp_path / "M")
+    Path(f"{prefix}.tsv.gz").touch()
+    with pytest.raises(Mistake, match=rf"M\.en, only M\.tsv\.gz; unpack it with: gunzip -k {prefix}\.tsv\.gz$"):
+        check_files([prefix], direction)
+    Path(f"{prefix}.tsv").write_text("one\tmột\ntwo\thai\n", encoding="utf-8")
+    with pytest.raises(Mistake, match=r"only M\.tsv; if its first column is en, split it with: cut -f1 ") as caught:
+        check_files([prefix], direction)
+    subprocess.run(["sh", "-c", str(caught.value).partition("with: ")[2]], check=True)
+    assert read_aligned(prefix, direction) == (["one", "two"], ["một", "hai"])
 
 
 def test_a_missing_text_file_is_named() -> None:

@@ -19,6 +19,7 @@ WRONG = {
     "HTML entities": ("Tom &amp; I", "Tom và tôi"),
     "doubled CSV quotes": ('"He said ""no"""', "Anh ấy nói không"),
     "control characters": ("a\x07b", "a b"),
+    "invisible characters": ("a\u200bb", "a b"),
     "irregular spaces": ("a  b", "a b"),
     "the character U+2581": ("a \u2581 b", "a b"),
     "punctuation between spaces": ("a , b", "a, b"),

@@ -39,7 +39,7 @@ def test_every_unicode_space_and_control_character_becomes_one_plain_space():
 
 def test_other_characters_are_composed_and_otherwise_kept():
     for char in map(chr, range(0x20, 0x2000)):
-        if unicodedata.category(char) not in ("Cc", "Zs"):
+        if unicodedata.category(char) not in ("Cc", "Zs") and char not in "\u00ad\u061c\u180e":
             assert normalize(f"a{char}b") == unicodedata.normalize("NFC", f"a{char}b")
 
 
@@ -49,7 +49,7 @@ def test_other_characters_are_composed_and_otherwise_kept():
         ("Tiếng Việt", "Tiếng Việt", ()),
         ("Tie\u0302\u0301ng Vie\u0323\u0302t", "Tiếng Việt", ("nfc",)),
         ("a\tb", "a b", ("control",)),
-        ("\ufeffa", "a", ("control",)),
+        ("\ufeffa", "a", ("invisible",)),
         ("a\u00a0b", "a b", ("spaces",)),
         (" a  b ", "a b", ("spaces",)),
         ("a\u2581b", "a_b", ("underline",)),

@@ -1,12 +1,16 @@
+import io
+import logging
 import pickle
 import random
 
 import pytest
 import sentencepiece
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nmt.errors import Mistake
 from nmt.text import BOS, EOS, PAD, UNK, Tokenizer, TokenizerPair, normalize, train_tokenizer
-from nmt.text.tokenizer import draw_lines
+from nmt.text.tokenizer import cut_long_lines, draw_lines
 
 WORDS = ["tôi", "không", "biết", "nói", "gì", "hôm", "nay", "là", "ngày", "sinh", "nhật", "bạn", "cat", "mat", "on"]
 
@@ -135,6 +139,46 @@ def test_a_size_without_room_for_the_special_ids_is_refused():
 def test_a_corpus_without_text_is_refused(nothing):
     with pytest.raises(Mistake, match="no text to train a tokenizer on"):
         train_tokenizer(nothing, kind="bpe", size=317)
+
+
+LETTERS = "aàệ字\U0001f600"
+
+
+@given(st.lists(st.text(f"{LETTERS} ", max_size=12), max_size=4), st.sampled_from([1, 200, 700, 2000]))
+def test_long_lines_are_cut_without_losing_a_word(given, times):
+    lines = [normalize(line * times) for line in given]
+    parts = cut_long_lines(lines)
+    assert all(len(part.encode()) <= 4192 for part in parts)
+    assert "".join(parts).replace(" ", "") == "".join(lines).replace(" ", "")
+    assert [line for line in lines if len(line.encode()) <= 4192] == [part for part in parts if part in lines]
+    words = {word for line in lines for word in line.split()}
+    if all(len(word.encode()) <= 4192 for word in words):  # a longer word has no space to be cut at
+        assert {word for part in parts for word in part.split()} == words
+
+
+@pytest.mark.parametrize(("length", "expected"), [(4192, 1), (4193, 2)])
+def test_the_limit_is_sentencepieces_own(length, expected):
+    """SentencePiece skips what is longer, so that no text would be left."""
+    line = "abc " * (length // 4) + "d" * (length % 4)
+    assert len(cut_long_lines([line])) == expected
+    model = io.BytesIO()
+    sizes = {"vocab_size": 10, "model_type": "bpe", "hard_vocab_limit": False}
+    options = {"sentence_iterator": iter([line]), "model_writer": model, "minloglevel": 3, **sizes}
+    if expected == 1:
+        sentencepiece.SentencePieceTrainer.train(**options)
+    else:
+        with pytest.raises(RuntimeError, match=r"sentences_\.empty"):
+            sentencepiece.SentencePieceTrainer.train(**options)
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_a_corpus_of_paragraphs_trains_a_tokenizer_and_counts_them(caplog, kind):
+    paragraphs = [" ".join(lines())] * 2
+    with caplog.at_level(logging.INFO):
+        long = train_tokenizer([*paragraphs, "a"], kind=kind, size=300)
+    parts = sum(len(cut_long_lines([text])) for text in paragraphs)
+    assert f"2 lines are longer than SentencePiece's 4,192 bytes: they were cut into {parts} parts" in caplog.text
+    assert Tokenizer(long).size == 300
 
 
 def test_a_missing_file_is_named(tmp_path):
