@@ -21,6 +21,7 @@ COMBINATIONS = [
     tuple(f"{group}={choice}" for group, choice in zip(GROUPS, choices, strict=True))
     for choices in product(*CHOICES.values())
 ]
+SITES = ("encoder_self", "decoder_self", "cross")
 BATCH = collate([Example(0, [4, 5, 6, 7, 8], [9, 10, 11]), Example(1, [12, 13], [14, 15, 16, 17])])
 
 
@@ -33,9 +34,26 @@ def model_node(*overrides: str) -> Config:
 
 def build(*overrides: str) -> Seq2Seq:
     """The model that `python -m nmt.train` with these overrides trains, with tiny vocabularies."""
+    return built(model_node(*overrides))
+
+
+def built(node: Config) -> Seq2Seq:
     torch.manual_seed(2)
-    made: Seq2Seq = make(model_node(*overrides))(vocabulary=VocabularySizes(19, 23, joint=False))
+    made: Seq2Seq = make(node)(vocabulary=VocabularySizes(19, 23, joint=False))
     return made
+
+
+@cache
+def part(override: str) -> Config:
+    """The configuration that a choice such as `window=local_m` stands for."""
+    config: Config = configuration("train", [override, "run_dir=unused"])[override.partition("=")[0]]
+    return config
+
+
+def with_parts(model: Config, window: Config, normalizer: Config) -> Config:
+    """The configuration of a model with this window at its cross attention, and this normalizer at every site."""
+    sites = {site: model[site] | {"normalizer": normalizer} for site in SITES if site in model}
+    return model | sites | {"cross": sites["cross"] | {"window": window}}
 
 
 def sites(model: Seq2Seq) -> list[Attention]:
@@ -62,7 +80,10 @@ def test_the_configurations_are_found():
 @pytest.mark.parametrize("overrides", COMBINATIONS, ids=" ".join)
 def test_every_combination_has_its_parts_and_learns(overrides: tuple[str, ...]):
     """The parts are those that were named; a step of gradient descent on the loss of a batch lowers that loss."""
-    model = build(*overrides)
+    model_choice, scorer_choice, window_choice, normalizer_choice = overrides
+    # Composing all 162 would take a minute; `test_parts_are_composed_in_their_places` compares the two ways.
+    node = model_node(model_choice, scorer_choice)
+    model = built(with_parts(node, part(window_choice), part(normalizer_choice)))
     _, scorer, window, normalizer = (override.partition("=")[2] for override in overrides)
     cross = sites(model)[-1]
     assert name(cross.scorer) == target("scorer", scorer)
@@ -74,6 +95,13 @@ def test_every_combination_has_its_parts_and_learns(overrides: tuple[str, ...]):
     assert all(parameter.grad is not None for parameter in model.parameters())
     torch.optim.SGD(model.parameters(), lr=1e-3).step()
     assert task.nll(BATCH) < before
+
+
+@pytest.mark.parametrize("model", CHOICES["model"])
+def test_parts_are_composed_in_their_places(model: str):
+    for window, normalizer in (("window=local_p", "normalizer=sparsemax"), ("window=global", "normalizer=softmax")):
+        replaced = with_parts(model_node(f"model={model}"), part(window), part(normalizer))
+        assert replaced == model_node(f"model={model}", window, normalizer)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from nmt.config.direction import LANGUAGES
 from nmt.exports.ctranslate2 import write_ctranslate2
 from nmt.exports.folding import require_plain_transformer
 from nmt.exports.model_card import model_card
-from nmt.exports.sentence_splitter import write_sentence_splitter
+from nmt.exports.sentence_splitter import sentence_splitter
 from nmt.files import write_bytes, write_json
 from nmt.runs.load import LoadedRun
 
@@ -38,7 +38,7 @@ def write_argos(run: LoadedRun, folder: Path, quantization: str) -> Path:
             tokenizer.unlink()  # Argos reads the file below instead
         write_bytes(package / "sentencepiece.model", run.tokenizers.source.model)
         (package / "minisbd").mkdir()
-        write_sentence_splitter(package / "minisbd" / f"{direction.source}.onnx", direction.source)
+        write_bytes(package / "minisbd" / f"{direction.source}.onnx", sentence_splitter(direction.source))
         metadata = {
             "type": "translate",
             "package_version": VERSION,

@@ -4,7 +4,7 @@ MiniSBD is the sentence splitter of Argos Translate. It downloads its own models
 """
 
 import json
-from pathlib import Path
+from functools import cache
 from typing import Any
 
 import torch
@@ -72,8 +72,9 @@ class _SentenceEnds(nn.Module):
         return torch.stack([torch.zeros_like(ends), ~ends, ends], dim=-1).float()
 
 
-def write_sentence_splitter(file: Path, language: str) -> None:
-    """Writes a graph that ends a sentence after . ! ? … and up to two closing quotes or brackets, if a space follows.
+@cache
+def sentence_splitter(language: str) -> bytes:
+    """An ONNX graph that ends a sentence after . ! ? … and up to two closing quotes or brackets, if a space follows.
 
     No sentence ends before a lowercase letter, after an initial such as J. in J. Smith, or after one of ABBREVIATIONS.
     """
@@ -98,4 +99,4 @@ def write_sentence_splitter(file: Path, language: str) -> None:
         vocab=json.dumps({"lang": language, "_unit2id": units, "_id2unit": list(units)}),
         lexicon="null",
     )
-    program.save(file)
+    return bytes(program.model_proto.SerializeToString())

@@ -16,7 +16,7 @@ import sentencepiece
 from nmt.attention.scorers import Additive
 from nmt.errors import Mistake
 from nmt.exports.argos import unpacked_model, write_argos
-from nmt.exports.sentence_splitter import ABBREVIATIONS, write_sentence_splitter
+from nmt.exports.sentence_splitter import ABBREVIATIONS, sentence_splitter
 from nmt.runs.load import LoadedRun, load_run
 from nmt.runs.search import build_translator
 from nmt.text import Tokenizer, TokenizerPair, train_tokenizer
@@ -123,11 +123,9 @@ def test_a_source_tokenizer_joins_the_pieces_of_another_one(kind: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def split(tmp_path_factory: pytest.TempPathFactory) -> Split:
+def split() -> Split:
     """MiniSBD's use of a model: its ids of characters and the feature 'capitalized', classes by their largest score."""
-    file = tmp_path_factory.mktemp("minisbd") / "en.onnx"
-    write_sentence_splitter(file, "en")
-    session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(sentence_splitter("en"), providers=["CPUExecutionProvider"])
     metadata = session.get_modelmeta().custom_metadata_map
     assert json.loads(metadata["config"])["feat_funcs"] == ["capitalized"]
     ids = json.loads(metadata["vocab"])["_unit2id"]
