@@ -39,6 +39,7 @@ class Run:
         documents: Sequence[Hashable] | None = None,
         search: str | None = None,
         minimum_bayes_risk: bool = False,
+        verbatim: bool = False,
         **settings: Any,
     ) -> list[str]:
         """The best translation of each line, beginning with the line's prefix; '' for an empty line.
@@ -46,13 +47,15 @@ class Run:
         `documents` says which document each line belongs to: a run with context also reads the earlier lines of the
         same document. `search` is 'beam' or 'sampling', each with its default settings; without it, the run's stored
         search is used. `settings` override settings of the search, such as beam_size=1 or samples=32. With
-        `minimum_bayes_risk`, the best translation is the one most similar to the others by chrF. Raises Mistake for
-        an argument that cannot be used.
+        `minimum_bayes_risk`, the best translation is the one most similar to the others by chrF. With `verbatim`, the
+        model reads every line as it is; otherwise numbers, addresses, list markers and emoji are copied, and a line in
+        capitals is translated in sentence case and put in capitals again. Raises Mistake for an argument that cannot be
+        used.
         """
         begins = None if prefixes is None else _strings("prefixes", prefixes)
         if documents is not None:
             self.runs[0].require_context("documents")
-        translator = self._translator(search, settings, minimum_bayes_risk)
+        translator = self._translator(search, settings, minimum_bayes_risk, verbatim)
         return translator.translate(_strings("lines", lines), begins, documents=documents)
 
     def n_best(
@@ -62,13 +65,23 @@ class Run:
         prefixes: Sequence[str] | None = None,
         documents: Sequence[Hashable] | None = None,
         search: str | None = None,
+        verbatim: bool = False,
         **settings: Any,
     ) -> list[list[Translation]]:
-        """Several translations of each line, such as five with n_best=5, and their log_prob and score, best first."""
+        """Several translations of each line, such as five with n_best=5, and their log_prob and score, best first.
+
+        A line that is only copied has one translation, whose log_prob and score are 0.
+        """
         begins = None if prefixes is None else _strings("prefixes", prefixes)
         if documents is not None:
             self.runs[0].require_context("documents")
-        return self._translator(search, settings).n_best(_strings("lines", lines), begins, documents=documents)
+        translator = self._translator(search, settings, verbatim=verbatim)
+        return translator.n_best(_strings("lines", lines), begins, documents=documents)
+
+    def unknown_characters(self, lines: Sequence[str]) -> list[str]:
+        """The characters of each line that the model has to translate, but that its vocabulary does not contain."""
+        translator = self._translator(None, {})
+        return [translator.unknown_characters(line) for line in _strings("lines", lines)]
 
     def score(
         self, sources: Sequence[str], targets: Sequence[str], *, documents: Sequence[Hashable] | None = None
@@ -190,10 +203,16 @@ class Run:
         return self.runs[0]
 
     def _translator(
-        self, search: str | None, settings: Mapping[str, Any], minimum_bayes_risk: bool = False
+        self,
+        search: str | None,
+        settings: Mapping[str, Any],
+        minimum_bayes_risk: bool = False,
+        verbatim: bool = False,
     ) -> Translator:
         asked = search_config(named_search(search), settings) if search else settings
-        return build_translator(self.runs, asked, minimum_bayes_risk=minimum_bayes_risk, engine=self.engine)
+        return build_translator(
+            self.runs, asked, minimum_bayes_risk=minimum_bayes_risk, engine=self.engine, verbatim=verbatim
+        )
 
 
 def _by_line(sentences: Iterable[SentenceMaps], lines: int) -> list[list[AttentionMap]]:

@@ -42,6 +42,7 @@ def evaluate(job: Job[EvaluateSettings]) -> None:
         settings.batch_tokens,
         max_source_tokens=settings.max_source_tokens,
         minimum_bayes_risk=settings.minimum_bayes_risk,
+        verbatim=settings.verbatim,
         comet=comet,
         engine=engine,
         workers=settings.workers,

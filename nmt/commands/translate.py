@@ -10,7 +10,8 @@ from nmt.commands.translate_settings import TranslateSettings
 from nmt.config.direction import Direction
 from nmt.config.job import Job
 from nmt.data.inspection import foreign_check
-from nmt.decoding.translator import Translation
+from nmt.decoding.translatable import UnknownLines
+from nmt.decoding.translator import Translation, Translator
 from nmt.errors import Mistake
 from nmt.exports.engines import load_with_engine
 from nmt.files import existing_file
@@ -38,10 +39,12 @@ def translate(job: Job[TranslateSettings]) -> None:
         settings.batch_tokens,
         max_source_tokens=settings.max_source_tokens,
         minimum_bayes_risk=settings.minimum_bayes_risk,
+        verbatim=settings.verbatim,
         engine=engine,
         workers=settings.workers,
     )
     lines = _with_language_check(text_lines(sys.stdin.buffer, "Standard input"), runs[0].direction)
+    lines = _with_character_check(lines, translator)
     if prefix_file is None:
         pairs: Iterator[tuple[str, str]] = ((line, "") for line in lines)
     else:
@@ -72,6 +75,16 @@ def _with_language_check(lines: Iterator[str], direction: Direction) -> Iterator
             )
             foreign = None
         yield line
+
+
+def _with_character_check(lines: Iterator[str], translator: Translator) -> Iterator[str]:
+    """Yields the lines, and warns after the last one if some contain characters that the model does not know."""
+    unknown = UnknownLines()
+    for number, line in enumerate(lines, start=1):
+        unknown.note(number, translator.unknown_characters(line))
+        yield line
+    if unknown.lines:
+        logger.warning("%s", unknown.warning)
 
 
 def _with_prefixes(lines: Iterator[str], file: Path) -> Iterator[tuple[str, str]]:

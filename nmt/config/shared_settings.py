@@ -53,6 +53,7 @@ def check_workers(workers: int, engine: str) -> None:
 class SearchingSettings(Keys):
     """How a command searches for translations."""
 
+    verbatim: bool
     workers: Positive
     engine: EngineName
     device: Device

@@ -13,6 +13,7 @@ from nmt.decoding.binding import Search
 from nmt.decoding.segments import split_line
 from nmt.decoding.state import Hypothesis
 from nmt.decoding.stepwise import Observe
+from nmt.decoding.translatable import Translatable, translatable, unknown_characters
 from nmt.decoding.workers import Workers
 from nmt.errors import Mistake
 from nmt.text.normalize import normalize
@@ -28,7 +29,10 @@ Report = Callable[[int, int], None]
 
 
 class Translation(NamedTuple):
-    """A translation of one line; if the line was cut, `log_prob` and `score` are sums over its parts."""
+    """A translation of one line; if the line was cut, `log_prob` and `score` are sums over its parts.
+
+    They are those of the text that the model wrote, and 0 if the whole line was copied.
+    """
 
     text: str
     log_prob: float
@@ -66,8 +70,9 @@ class Translator:
     the texts that the search found for a line and returns the index of the best one; by default it is the first.
     `window` says how much of a document the model reads before each line. With `workers` above 1, that many processes
     search batches in parallel, with the model as it is when they start; the model must be on the CPU. `observe`
-    receives every step of the searches. Raises Mistake if a number is too small, for a min_length that no source
-    allows, and for more than one worker on a system that cannot fork or with `observe`.
+    receives every step of the searches. With `verbatim`, the model reads every line as it is; otherwise it reads the
+    part that `translatable` chooses, and the rest is copied. Raises Mistake if a number is too small, for a min_length
+    that no source allows, and for more than one worker on a system that cannot fork or with `observe`.
     """
 
     def __init__(
@@ -81,6 +86,7 @@ class Translator:
         window: ContextWindow = NO_CONTEXT,
         workers: int = 1,
         observe: Observe | None = None,
+        verbatim: bool = False,
     ) -> None:
         if batch_tokens < 1:
             raise Mistake(f"batch_tokens is {batch_tokens}; it must be at least 1.")
@@ -91,6 +97,7 @@ class Translator:
                 f"A search with workers={workers} cannot be observed, because other processes run it: use workers=1."
             )
         self.search, self.tokenizers, self.choose, self.window = search, tokenizers, choose, window
+        self.verbatim = verbatim
         self.batch_tokens = batch_tokens
         self.max_source_tokens = min(max_source_tokens, search.max_source or max_source_tokens)
         search.algorithm.constraints.check_reachable(self.max_source_tokens)
@@ -119,6 +126,9 @@ class Translator:
 
         `documents` says which document each line belongs to; without it, or with a model that reads no context, each
         line is translated by itself.
+
+        A line without anything to translate, such as a number, has one translation, the line itself, whose log_prob
+        and score are 0; later lines of its document do not read it. A line with a prefix is translated verbatim.
 
         Each translation is a single line and begins with the line's prefix, which must consist of whole words. A line
         longer than `max_source_tokens` is translated in parts, which are joined by spaces; a warning is logged. Raises
@@ -163,6 +173,10 @@ class Translator:
             if len(window) < size:
                 return
             first_line, size = first_line + size, min(4 * size, read_ahead)
+
+    def unknown_characters(self, line: str) -> str:
+        """The characters, each once, that the model has to translate although its vocabulary does not contain them."""
+        return unknown_characters(self._translatable(line).text, self.tokenizers.source)
 
     def search_ids(
         self,
@@ -272,10 +286,11 @@ class Translator:
         so_far: DocumentSoFar | None = None,
     ) -> tuple[list[list[Translation]], DocumentSoFar | None]:
         """The translations of the lines, and the last pairs of their last document."""
-        texts = [normalize(line) for line, _ in lines]
+        readings = [self._translatable(line, prefix) for line, prefix in lines]
+        texts = [reading.text for reading in readings]
         encoded = self.tokenizers.source.encode_all(texts)
         longest, encode = self.max_source_tokens - 1, self.tokenizers.source.encode
-        # The ids of each part of a line: one part unless the line is too long, none if it is empty.
+        # The ids of each part of a line: one part unless the line is too long, none if there is nothing to translate.
         parts = [
             split_line(text, ids, encode, longest) if text else [] for text, ids in zip(texts, encoded, strict=True)
         ]
@@ -302,7 +317,17 @@ class Translator:
             best = hypotheses[-1][0].ids if hypotheses[-1] else []
             so_far = DocumentSoFar(of_parts[-1], [*earlier[-1], (sources[-1], best)])
         remaining = iter(hypotheses)
-        return [self._joined([*islice(remaining, len(of_line))]) for of_line in parts], so_far
+        return [
+            self._joined(reading, [*islice(remaining, len(of_line))])
+            for reading, of_line in zip(readings, parts, strict=True)
+        ], so_far
+
+    def _translatable(self, line: str, prefix: str = "") -> Translatable:
+        """What the model reads of a line; all of it if the user says how the translation begins."""
+        text = normalize(line)
+        if self.verbatim or prefix:
+            return Translatable("", text, "")
+        return translatable(text, self.tokenizers.source)
 
     def _joined_source(self, source: Sequence[int], earlier: Sequence[TokenizedPair]) -> Sequence[int]:
         """The source, preceded by as many of the sources before it as the limit on a single search allows."""
@@ -312,13 +337,15 @@ class Translator:
                 return joined
         return source
 
-    def _joined(self, parts: Sequence[Sequence[Hypothesis]]) -> list[Translation]:
+    def _joined(self, reading: Translatable, parts: Sequence[Sequence[Hypothesis]]) -> list[Translation]:
         """The translations of a line: its parts joined rank by rank, with the chosen translation moved to the front."""
+        if not parts and reading.before:
+            return [Translation(reading.before, 0.0, 0.0)]
         decode = self.tokenizers.target.decode
         # The model can generate any byte, line feeds included; normalizing makes the text a single line.
         joined = [
             Translation(
-                normalize(" ".join(decode(hypothesis.ids) for hypothesis in hypotheses)),
+                normalize(reading.completed(" ".join(decode(hypothesis.ids) for hypothesis in hypotheses))),
                 sum(hypothesis.log_prob for hypothesis in hypotheses),
                 sum(hypothesis.score for hypothesis in hypotheses),
             )

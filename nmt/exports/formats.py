@@ -180,7 +180,7 @@ def _open_argos(run: LoadedRun, folder: Path, quantization: str) -> Exported:
 
 def _exported(run: LoadedRun, engine: Engine) -> Exported:
     """The exported model that an engine runs."""
-    translator = build_translator([run], comparison_search(run), engine=engine)
+    translator = build_translator([run], comparison_search(run), engine=engine, verbatim=True)
     return Exported(engine.max_source, engine.max_target, engine.forced_log_probs, translator.translate)
 
 

@@ -102,7 +102,7 @@ def compare(run: LoadedRun, exported: Exported, sources: Sequence[str], referenc
     if not differences:
         raise Mistake("There is no sentence pair to compare the exported model on; give source=FILE reference=FILE.")
     chosen = [lines[index] for index in differences]
-    translations = build_translator([run], comparison_search(run)).translate(chosen)
+    translations = build_translator([run], comparison_search(run), verbatim=True).translate(chosen)
     pairs = zip(translations, exported.translate(chosen), strict=True)
     every = torch.tensor([difference for row in differences.values() for difference in row], dtype=torch.float64)
     return Parity(

@@ -47,15 +47,16 @@ def build_translator(
     observe: Observe | None = None,
     engine: Engine | None = None,
     workers: int = 1,
+    verbatim: bool = False,
 ) -> Translator:
     """The translator of a run, or of several as an ensemble; `engine` replaces the models.
 
     `search` changes the first run's search, as in `search_config`; `max_source_tokens` defaults to `longest_source`.
     With `minimum_bayes_risk`, the best translation of a line is the one most similar to the others by chrF. `observe`
     receives every step of a search, unless an engine searches. `workers` is the number of processes that search in
-    parallel. Raises Mistake for `minimum_bayes_risk` with a search that finds only one translation, for a min_length
-    that no source allows, for a search that the engine does not support, and for several workers on a GPU or with
-    `observe`.
+    parallel. With `verbatim`, the model reads every line as it is. Raises Mistake for `minimum_bayes_risk` with a
+    search that finds only one translation, for a min_length that no source allows, for a search that the engine does
+    not support, and for several workers on a GPU or with `observe`.
     """
     first = runs[0]
     settings = search_config(first.settings.search, search or {})
@@ -80,6 +81,7 @@ def build_translator(
         window=first.window,
         workers=workers,
         observe=observe,
+        verbatim=verbatim,
     )
 
 

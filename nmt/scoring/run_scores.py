@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from nmt.data.cache import content_key, file_digest
 from nmt.data.corpus import file_pair
 from nmt.decoding.beam import BeamSearch
+from nmt.decoding.translatable import UnknownLines
 from nmt.evaluation.buckets import Bucket, by_length, by_rarest_word, words_of
 from nmt.evaluation.comet import Comet
 from nmt.evaluation.sanity import hypothesis_warnings, looks_tokenized
@@ -54,6 +55,7 @@ def score_runs(
     comet: Comet | None = None,
     engine: Engine | None = None,
     workers: int = 1,
+    verbatim: bool = False,
 ) -> RunScores:
     """Translates and scores a test set, logs warnings, and writes the results to the test set's output folder.
 
@@ -68,6 +70,7 @@ def score_runs(
         minimum_bayes_risk=minimum_bayes_risk,
         engine=engine,
         workers=workers,
+        verbatim=verbatim,
     )
     start = time.monotonic()
     hypotheses = translator.translate(
@@ -75,6 +78,11 @@ def score_runs(
     )
     seconds = time.monotonic() - start
     translator.close()
+    unknown = UnknownLines()
+    for number, line in enumerate(test_set.sources, start=1):
+        unknown.note(number, translator.unknown_characters(line))
+    if unknown.lines:
+        logger.warning("%s", unknown.warning)
     for sentence in hypothesis_warnings(hypotheses, test_set.sources, test_set.references[0]):
         logger.warning("%s", sentence)
     headline = {"BLEU": headline_metrics(test_set.tokenized)["BLEU"]}
@@ -100,7 +108,9 @@ def score_runs(
         ),
         len(hypotheses) / seconds,
     )
-    settings = conditions(runs, test_set, search, batch_tokens, max_source_tokens, minimum_bayes_risk, engine)
+    settings = conditions(
+        runs, test_set, search, batch_tokens, max_source_tokens, minimum_bayes_risk, engine, verbatim=verbatim
+    )
     _save(test_set, result, {**settings, "workers": workers})
     logger.info("Written to %s", test_set.out)
     return result
@@ -133,6 +143,8 @@ def conditions(
     max_source_tokens: int | None = None,
     minimum_bayes_risk: bool = False,
     engine: Engine | None = None,
+    *,
+    verbatim: bool = False,
 ) -> dict[str, Any]:
     """The conditions under which the scores were computed.
 
@@ -141,6 +153,7 @@ def conditions(
     settings = {
         "search": search_config(runs[0].settings.search, search or {}),
         "minimum_bayes_risk": minimum_bayes_risk,
+        "verbatim": verbatim,
         "batch_tokens": batch_tokens,
         "max_source_tokens": max_source_tokens or longest_source(runs[0].settings),
         "device": runs[0].device.type,

@@ -116,6 +116,18 @@ class Tokenizer:
         """The piece of each id; U+2581 marks the start of a word."""
         return [self._processor.id_to_piece(id_) for id_ in ids]
 
+    @cached_property
+    def alphabet(self) -> frozenset[str]:
+        """The characters that occur in pieces; any other is spelled in bytes."""
+        special = (self._processor.is_control, self._processor.is_unknown, self._processor.is_byte)
+        written = (id_ for id_ in range(self.size) if not any(is_one(id_) for is_one in special))
+        return frozenset(character for id_ in written for character in self._processor.id_to_piece(id_))
+
+    def score(self, id_: int) -> float:
+        """A piece's log-probability in a unigram model, or minus its rank by frequency in a byte-pair model."""
+        score: float = self._processor.get_score(id_)
+        return score
+
     def id_of(self, piece: str) -> int | None:
         """The id of a piece in the form that `pieces` returns; None if the vocabulary does not contain it."""
         id_: int = self._processor.piece_to_id(piece)

@@ -36,6 +36,9 @@ class Upper(Translator):
         ]
         return found, None
 
+    def unknown_characters(self, line: str) -> str:
+        return "".join(letter for letter in line if letter > "\u2fff")
+
 
 @pytest.fixture
 def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
@@ -47,6 +50,7 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
         "prefixes": None,
         "document": False,
         "minimum_bayes_risk": False,
+        "verbatim": False,
         "precision": "float32",
         "workers": 1,
         "engine": "torch",
@@ -99,6 +103,15 @@ def test_only_the_first_line_in_another_language_is_reported(
     assert [record.getMessage() for record in caplog.records] == [
         "Line 2 does not look like en, but this run translates from en into vi: check the input, or use a run with "
         "direction=vi-en."
+    ]
+
+
+def test_lines_with_unknown_characters_are_counted_at_the_end(
+    job: Job, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert translated(job, "a\nb 北京\nc\n京\n".encode(), monkeypatch) == "A\nB 北京\nC\n京\n"
+    assert [record.getMessage() for record in caplog.records] == [
+        "2 lines contain characters that the model never or hardly ever saw in training, first in line 2: '北京'"
     ]
 
 

@@ -294,6 +294,55 @@ def test_a_translation_begins_with_its_prefix(tokenizers: TokenizerPair, markov:
         subject.translate(lines, prefixes[:3])
 
 
+def test_met_nothing_to_translate_is_copied(tokenizers: TokenizerPair, markov: Callable[..., Any]) -> None:
+    model = markov(vocab=tokenizers.target.size, seed=3)
+    subject = Translator(
+        bind(BeamSearch(beam_size=3, n_best=3), model), tokenizers, choose=lambda texts: len(texts) - 1
+    )
+    lines = ["red cat", "123", " 😀 ", "2. red cat", "red cat 😀", "https://example.org/"]
+    found = subject.n_best(lines)
+    assert [found[index] for index in (1, 2, 5)] == [
+        [Translation("123", 0.0, 0.0)],
+        [Translation("😀", 0.0, 0.0)],
+        [Translation("https://example.org/", 0.0, 0.0)],
+    ]
+    assert found[3] == [one._replace(text=f"2. {one.text}") for one in found[0]]
+    assert found[4] == [one._replace(text=f"{one.text} 😀") for one in found[0]]
+    assert [translations for translations in subject.stream(plain(lines), read_ahead=2)] == found
+
+
+def test_with_verbatim_or_a_prefix_the_model_reads_the_whole_line(
+    tokenizers: TokenizerPair, markov: Callable[..., Any]
+) -> None:
+    search = bind(BeamSearch(beam_size=3), markov(vocab=tokenizers.target.size, seed=3))
+    whole, subject = Translator(search, tokenizers, verbatim=True), Translator(search, tokenizers)
+    lines = ["123", "2. red cat", "RED CAT RUNS"]
+    found = whole.search_ids(tokenizers.source.encode_all(lines))
+    assert [translations[0].log_prob for translations in whole.n_best(lines)] == [best.log_prob for [best] in found]
+    begins = ["big dog", "big", "often!"]
+    assert subject.n_best(lines, begins) == whole.n_best(lines, begins)
+    assert subject.translate(lines) != whole.translate(lines)
+
+
+def test_met_all_capitals() -> None:
+    tokenizer = Tokenizer(train_tokenizer([" ".join(WORDS)] * 2 + [" ".join(WORDS).title()], kind="bpe", size=331))
+    search = Recording()
+    subject = Translator(bind(search, Echo(tokenizer.size)), TokenizerPair(tokenizer, tokenizer))
+    assert subject.translate(["BIG DOG SITS THERE. RED CAT RUNS OFTEN!"]) == ["BIG DOG SITS THERE. RED CAT RUNS OFTEN!"]
+    assert [tokenizer.decode(ids) for ids in search.sources] == ["Big dog sits there. Red cat runs often!"]
+
+
+def test_unknown_characters_are_those_that_the_model_has_to_translate(tokenizers: TokenizerPair) -> None:
+    subject = translator(tokenizers)[0]
+    assert [subject.unknown_characters(line) for line in ["red cat", "北京", "9. red cat 😀", "9 red 北", "9"]] == [
+        "",
+        "北京",
+        "",
+        "9北",
+        "",
+    ]
+
+
 def test_the_chosen_translation_comes_first(tokenizers: TokenizerPair, markov: Callable[..., Any]) -> None:
     model, search = markov(vocab=tokenizers.target.size, seed=3), BeamSearch(beam_size=3, n_best=3)
     plain_order = Translator(bind(search, model), tokenizers).n_best(["red cat"])[0]
