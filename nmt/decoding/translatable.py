@@ -77,9 +77,7 @@ def sentence_case(text: str, tokenizer: Tokenizer) -> str:
         lower = letters.lower()
         name = lower[:1].upper() + lower[1:]
         forms = [name, letters] if begins else [lower, name, letters]
-        known = [
-            form for form in forms if tokenizer.alphabet.issuperset(letter for letter in form if letter.isalpha())
-        ]
+        known = [form for form in forms if tokenizer.alphabet.issuperset(letter for letter in form if letter.isalpha())]
         words.append(f"{before}{min(known, key=partial(_pieces_needed, tokenizer), default=letters)}{after}")
         begins = _SENTENCE_END.search(word) is not None
     return " ".join(words)
