@@ -23,6 +23,7 @@ from nmt.config.job import Job
 from nmt.errors import Mistake
 from nmt.evaluation.scores import sentence_chrf
 from nmt.run import Run
+from nmt.runs.load import load_run, load_runs
 from nmt.runs.precision import with_precision
 from nmt.scoring.forced_scores import log_probs
 
@@ -201,6 +202,18 @@ def test_a_stored_direction_that_is_none_is_named_with_its_file(here: Path, tmp_
     (copy / "config.yaml").write_text(config.replace("direction: en-vi", "direction: 12"), encoding="utf-8")
     with pytest.raises(Mistake, match=r"config\.yaml cannot be used: .*12"):
         nmt.load(copy)
+
+
+def test_the_stored_style_of_tone_marks_is_applied_to_what_is_translated(here: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree("a", tmp_path / "copy")
+    config = (copy / "config.yaml").read_text(encoding="utf-8")
+    (copy / "config.yaml").write_text(config.replace("tone_marks: null", "tone_marks: old"), encoding="utf-8")
+    for tokenizer in load_run(copy, "cpu").tokenizers:
+        assert tokenizer.encode("khoẻ") == tokenizer.encode("khỏe")
+    for tokenizer in load_run(Path("a"), "cpu").tokenizers:
+        assert tokenizer.encode("khoẻ") != tokenizer.encode("khỏe")
+    with pytest.raises(Mistake, match="cannot translate together: their tokenizers differ"):
+        load_runs(["a", str(copy)], "cpu")
 
 
 def test_an_ensemble_is_evaluated_into_a_folder_of_its_own(here: Path, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from nmt.config.job import Job
 from nmt.data.corpus import check_files, corpus_files, iter_parallel, read_pairs
 from nmt.data.dataset import training_dataset
 from nmt.data.filters import Filters
-from nmt.data.inspection import Inspection, Seen, checks, inspect
+from nmt.data.inspection import NEW_TONE_MARKS, OLD_TONE_MARKS, Inspection, Seen, checks, inspect
 from nmt.data.split import PARTS, split_corpus
 from nmt.data.vocabulary import learned_tokenizers
 from nmt.files import cache_folder, check_folder, check_writable
@@ -23,13 +23,14 @@ logger = logging.getLogger(__name__)
 
 _CRLF = "lines on either side that end in CR LF"
 # In some corpora every line has these, so no lines are listed as examples.
-_WITHOUT_EXAMPLES = ("punctuation between spaces", _CRLF)
+_WITHOUT_EXAMPLES = ("punctuation between spaces", OLD_TONE_MARKS, NEW_TONE_MARKS, _CRLF)
 _LEGEND = """
 Unless a filter is turned off, training drops pairs with an empty side, duplicates, pairs that share a line with another
 split, pairs with swapped languages, and pairs that are too long or too unequal in length. Training measures length in
 pieces and applies data.detokenize first. This table counts words and describes the files as they are. In every line,
 nmt composes letters with their marks (NFC), drops invisible characters that the script does not need, and cleans up
-control characters, spaces, U+2581 and CR LF. It changes nothing else.
+control characters, spaces, U+2581 and CR LF. It changes nothing else, unless tokenizer.tone_marks=old or new gives
+Vietnamese tone marks one style.
 
 The first lines with each defect:
 """

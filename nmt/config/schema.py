@@ -115,6 +115,7 @@ class TokenizerSettings(Keys):
     kind: Literal["bpe", "unigram"]
     size: Annotated[Positive | None, expects("a whole number of at least 1, or null for a size that fits the corpus")]
     joint: bool
+    tone_marks: Annotated[Literal["old", "new"] | None, expects("old, new, or null for the text as it is")] = None
 
 
 class LossValidation(Keys):

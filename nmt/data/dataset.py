@@ -124,7 +124,7 @@ def training_dataset(
     files = [path for prefix in (*prefixes, *exclude) for path in corpus_files(prefix, direction)]
     if documents:
         files += [path for prefix in (*prefixes, *exclude) if (path := document_file(prefix, direction))]
-    models = [tokenizers.source.model, tokenizers.target.model]
+    models = [(tokenizer.model, tokenizer.tone_marks) for tokenizer in tokenizers]
     key = content_key([_FORMAT, len(prefixes), documents, [file_digest(path) for path in files], models, filters])
     fill = partial(
         _write,
@@ -170,8 +170,8 @@ def _write(
     logger.info("Tokenizing the training pairs")
     changed, dropped, tokens = Counter[str](), Counter[str](), np.zeros(3, dtype=np.int64)
     parts, same = [0] * len(prefixes), 0
-    text_filters = _text_filters(filters, exclude, direction, documents=documents)
-    kept = _kept_by_text(prefixes, direction, text_filters, dropped=dropped, changed=changed)
+    text_filters = _text_filters(filters, exclude, direction, tokenizers, documents=documents)
+    kept = _kept_by_text(prefixes, direction, tokenizers, text_filters, dropped=dropped, changed=changed)
     features = Features(_FEATURES | ({"document": Value("int32")} if documents else {}))
     with ArrowWriter(features=features, path=str(folder / "pairs.arrow")) as writer:
         while chunk := list(islice(kept, _CHUNK)):
@@ -198,7 +198,7 @@ def _write(
         source_tokens=source_tokens,
         target_tokens=target_tokens,
         dropped=dict(+dropped),  # + removes the reasons that were counted zero times
-        changed=dict(sorted(changed.items())),
+        changed=dict(sorted((+changed).items())),
         same=same,
     )
     if not report.kept:
@@ -217,10 +217,14 @@ class _TextFilters(NamedTuple):
     """For a pair of a document, which must not contain a line of a held-out corpus without boundaries."""
 
 
-def _text_filters(filters: Filters, exclude: Sequence[str], direction: Direction, *, documents: bool) -> _TextFilters:
+def _text_filters(
+    filters: Filters, exclude: Sequence[str], direction: Direction, tokenizers: TokenizerPair, *, documents: bool
+) -> _TextFilters:
     lines, singles, texts = list[Pairs](), list[Pairs](), list[Pairs]()
     for prefix in exclude:
-        pairs, numbers = read_pairs(prefix, direction), read_documents(prefix, direction) if documents else None
+        sides = zip(tokenizers, read_pairs(prefix, direction), strict=True)
+        pairs = Pairs(*([tokenizer.respelled(line) for line in side] for tokenizer, side in sides))
+        numbers = read_documents(prefix, direction) if documents else None
         lines.append(pairs)
         if numbers is None:
             singles.append(pairs)
@@ -239,6 +243,7 @@ def _text_filters(filters: Filters, exclude: Sequence[str], direction: Direction
 def _kept_by_text(
     prefixes: Sequence[str],
     direction: Direction,
+    tokenizers: TokenizerPair,
     filters: _TextFilters,
     *,
     dropped: Counter[str],
@@ -250,19 +255,24 @@ def _kept_by_text(
     normalization, by language and kind of change.
     """
     read = number = 0
+    languages = (direction.source, direction.target)
     for corpus, prefix in enumerate(prefixes):
         boundaries = document_file(prefix, direction) if filters.document else None
         numbers = iter_documents(boundaries) if boundaries else count()
         # Not strict, because count() never ends. Without boundaries, every pair is a group of its own.
         for _, group in groupby(zip(iter_pairs(prefix, direction), numbers, strict=False), key=itemgetter(1)):
             pairs = []
-            for (source, target), _ in group:
-                changed.update(f"{direction.source} {kind}" for kind in changes(source))
-                changed.update(f"{direction.target} {kind}" for kind in changes(target))
+            for lines, _ in group:
+                pair = []
+                for language, tokenizer, line in zip(languages, tokenizers, lines, strict=True):
+                    normalized = normalize(line)
+                    pair.append(tokenizer.respelled(normalized))
+                    changed.update(f"{language} {kind}" for kind in changes(line))
+                    changed[f"{language} tone marks"] += pair[-1] != normalized
                 read += 1
                 if read % _LOG_EVERY == 0:
                     logger.info("%s sentence pairs read", f"{read:,}")
-                pairs.append((normalize(source), normalize(target)))
+                pairs.append(tuple(pair))
             number += 1
             why_whole = ""
             if boundaries and filters.document:

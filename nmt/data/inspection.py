@@ -8,7 +8,10 @@ from typing import NamedTuple
 
 from nmt.config.direction import Direction
 from nmt.text import changes, normalize
+from nmt.text.tone_marks import tone_mark_styles
 
+OLD_TONE_MARKS, NEW_TONE_MARKS = "old tone marks, as in hòa", "new tone marks, as in hoà"
+"""Not defects by themselves, but a corpus should have only one of them."""
 MANY_WORDS, MANY_TIMES, MANY_SENTENCES = 100, 3, 2
 
 Check = Callable[[str, str], bool]
@@ -58,6 +61,12 @@ def checks(direction: Direction) -> dict[str, Check]:
         "the character U+2581": lambda *sides: any("underline" in changes(side) for side in sides),
         "punctuation between spaces": lambda *sides: any(_DETACHED.search(side) for side in sides),
     }
+    if "vi" in (direction.source, direction.target):
+        side = (direction.source, direction.target).index("vi")
+        by_kind |= {
+            OLD_TONE_MARKS: lambda *sides: "old" in tone_mark_styles(normalize(sides[side])),
+            NEW_TONE_MARKS: lambda *sides: "new" in tone_mark_styles(normalize(sides[side])),
+        }
     swapped = swapped_check(direction)
     return by_kind | {"languages swapped": swapped} if swapped else by_kind
 

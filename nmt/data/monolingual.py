@@ -100,7 +100,7 @@ def training_lines(
     whatever `iter_lines` raises, and Mistake if no line is left.
     """
     parts = [[(file_digest(part.file), part.start, part.end) for part in lines] for lines in split]
-    key = content_key(["lines", _FORMAT, parts, tokenizer.model, filters])
+    key = content_key(["lines", _FORMAT, parts, tokenizer.model, tokenizer.tone_marks, filters])
     folder = cached_folder(cache_dir / "datasets" / key, partial(_write, split, tokenizer, filters))
     kept, report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
     return TrainingData(Dataset.from_file(str(folder / "pairs.arrow")), kept), report
@@ -114,12 +114,14 @@ def encoded_lines(lines: Sequence[Lines], tokenizer: Tokenizer) -> list[list[int
 def _write(split: Split, tokenizer: Tokenizer, filters: LineFilters, folder: Path) -> None:
     logger.info("Tokenizing the training lines")
     held_out = (
-        {line for part in (*split.valid, *split.excluded) for line in part} if filters.drop_overlap else set[str]()
+        {tokenizer.respelled(line) for part in (*split.valid, *split.excluded) for line in part}
+        if filters.drop_overlap
+        else set[str]()
     )
     dropped, seen, kept, tokens = Counter[str](), set[bytes](), [0] * len(split.train), 0
     with ArrowWriter(features=_FEATURES, path=str(folder / "pairs.arrow")) as writer:
         for number, part in enumerate(split.train):
-            lines = iter(part)
+            lines = map(tokenizer.respelled, part)
             while chunk := list(islice(lines, _CHUNK)):
                 for line, ids in zip(chunk, tokenizer.encode_all(chunk), strict=True):
                     # 16 bytes a line instead of its text: a corpus may have many millions of lines.

@@ -13,6 +13,7 @@ from nmt.data.corpus import corpus_files
 from nmt.text import Tokenizer, TokenizerPair, normalize, train_tokenizer
 from nmt.text.lines import iter_lines
 from nmt.text.tokenizer import USUAL_SIZE, VocabularySizeError
+from nmt.text.tone_marks import with_tone_marks
 
 logger = logging.getLogger(__name__)
 
@@ -36,12 +37,13 @@ def learned_tokenizers(
     the same size.
     Raises whatever `corpus_files`, `iter_lines` and `train_tokenizer` raise.
     """
-    kind, size = settings.kind, settings.size
+    size = settings.size
     source, target = zip(*(corpus_files(prefix, direction) for prefix in prefixes), strict=True)
     texts = [[*source, *target]] if settings.joint else [source, target]
     while True:
         try:
-            models = [learned_tokenizer(paths, kind=kind, size=size, cache_dir=cache_dir) for paths in texts]
+            sized = settings.model_copy(update={"size": size})
+            models = [learned_tokenizer(paths, sized, cache_dir) for paths in texts]
             break
         except VocabularySizeError as error:
             if not at_most:
@@ -56,7 +58,7 @@ def learned_tokenizers(
     return TokenizerPair(models[0], models[-1])
 
 
-def learned_tokenizer(paths: Sequence[Path], *, kind: str, size: int | None, cache_dir: Path) -> Tokenizer:
+def learned_tokenizer(paths: Sequence[Path], settings: TokenizerSettings, cache_dir: Path) -> Tokenizer:
     """A SentencePiece model learned from all lines of some text files, cached under `cache_dir` by their contents.
 
     Raises whatever `iter_lines` and `train_tokenizer` raise.
@@ -65,12 +67,15 @@ def learned_tokenizer(paths: Sequence[Path], *, kind: str, size: int | None, cac
     by_content = sorted((file_digest(path), path) for path in paths)
     digests = [digest for digest, _ in by_content]
     seed = 0
-    key = content_key([_FORMAT, sentencepiece.__version__, kind, size, seed, *digests])
+    kind, size, tone_marks = settings.kind, settings.size, settings.tone_marks
+    key = content_key([_FORMAT, sentencepiece.__version__, kind, size, tone_marks, seed, *digests])
 
     def fill(folder: Path) -> None:
         lines = (normalize(line) for _, path in by_content for line in iter_lines(path))
+        if tone_marks is not None:
+            lines = (with_tone_marks(line, tone_marks) for line in lines)
         logger.info("Training a %s tokenizer with %s pieces", kind, f"{USUAL_SIZE if size is None else size:,}")
         model = train_tokenizer(lines, kind=kind, size=size, seed=seed)
         (folder / _FILE).write_bytes(model)
 
-    return Tokenizer.load(cached_folder(cache_dir / "tokenizers" / key, fill) / _FILE)
+    return Tokenizer.load(cached_folder(cache_dir / "tokenizers" / key, fill) / _FILE, tone_marks)

@@ -79,7 +79,8 @@ print(argostranslate.translate.translate("One sentence.", "{source}", "{target}"
 """
 
 _DIFFERENCES = [
-    "Normalize the text to NFC with single plain spaces before you translate it; `nmt.translate` does this itself.",
+    "Normalize the text to NFC with single plain spaces and without invisible characters before you translate it; "
+    "`nmt.translate` does this itself.",
     "Argos Translate stops searching when the number of finished translations reaches the beam size. A longer and more "
     "probable translation that is not finished by then is lost, so the result may lack a clause. `nmt.translate` "
     "continues the search.",

@@ -322,7 +322,8 @@ def _differences(run: LoadedRun) -> list[str]:
     search = make(run.settings.search)
     longest = generation_settings(run)["max_length"] - 1
     differences = [
-        "Normalize the text to NFC with single plain spaces, as the code above does; `nmt.translate` does this itself.",
+        "Normalize the text to NFC with single plain spaces, as the code above does; `nmt.translate` does this itself, "
+        "and drops invisible characters.",
         f"Each line must be one sentence of at most {min(longest_source(run.settings), POSITIONS)} pieces; "
         "`nmt.translate` splits longer lines. Skip empty lines: their translations are not empty.",
         f"A translation has at most {longest} pieces; in the run's search, the limit depends on the source length.",

@@ -50,6 +50,10 @@ def model_card(run: LoadedRun, settings: dict[str, Any], use: str, differences: 
     """
     metrics, direction, (source, target) = run.directory.metrics(), run.direction, run.tokenizers
     license = corpus_license(run)
+    if style := run.settings.tokenizer.tone_marks:
+        spelled = {"old": "hòa, khỏe", "new": "hoà, khoẻ"}[style]
+        sentence = f"Write Vietnamese tone marks in the {style} style ({spelled}); `nmt.translate` does this itself."
+        differences = [*differences, sentence]
     header = {
         "language": [direction.source, direction.target],
         **({"license": "cc0-1.0"} if license == "CC0 1.0" else {}),

@@ -93,7 +93,7 @@ def compare(run: LoadedRun, exported: Exported, sources: Sequence[str], referenc
 
     Raises Mistake if no pair is left.
     """
-    lines = [normalize(line) for line in sources]
+    lines = [run.tokenizers.source.respelled(normalize(line)) for line in sources]
     source_ids, target_ids = (
         tokenizer.encode_all([normalize(line) for line in side])
         for tokenizer, side in zip(run.tokenizers, (sources, references), strict=True)

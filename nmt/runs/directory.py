@@ -16,6 +16,7 @@ from nmt.data.cache import file_digest
 from nmt.errors import Mistake
 from nmt.files import PART, not_a_folder, write_bytes, write_json
 from nmt.text import Tokenizer, TokenizerPair
+from nmt.text.tone_marks import ToneMarks
 
 _CONFIG, _WEIGHTS, _METRICS, _JOINT = "config.yaml", "model.safetensors", "metrics.json", "tokenizer.model"
 _MASKING = "masking"
@@ -149,8 +150,12 @@ class RunDirectory:
         for name, model in _tokenizer_files(tokenizers, direction).items():
             write_bytes(self.path / name, model)
 
-    def tokenizers(self, direction: Direction | None, metrics: Mapping[str, Any]) -> TokenizerPair:
+    def tokenizers(
+        self, direction: Direction | None, metrics: Mapping[str, Any], tone_marks: ToneMarks | None = None
+    ) -> TokenizerPair:
         """The stored tokenizers; the same object for both sides if they are joint.
+
+        `tone_marks` is the run's tokenizer.tone_marks, which the files do not contain.
 
         Raises Mistake if a file is missing, or if it is damaged or is not the one recorded in the
         run's metrics, because a model with the wrong tokenizer produces garbage.
@@ -167,7 +172,7 @@ class RunDirectory:
                     f"{file} is not the tokenizer of this run (its SHA-256 is not the one in {_METRICS}): copy the "
                     "run's own file back, or train the run again."
                 )
-            loaded.append(Tokenizer.load(file))
+            loaded.append(Tokenizer.load(file, tone_marks))
         return TokenizerPair(loaded[0], loaded[-1])
 
     def write_metrics(self, metrics: dict[str, Any]) -> None:

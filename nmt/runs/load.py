@@ -103,7 +103,7 @@ def load_run(path: Path, device: str, precision: str = "float32") -> LoadedRun:
         settings = validated(RunSettings, config)
     except Mistake as error:
         raise Mistake(f"{path / 'config.yaml'} cannot be used: {error}") from error
-    tokenizers = directory.tokenizers(settings.direction, directory.metrics())
+    tokenizers = directory.tokenizers(settings.direction, directory.metrics(), settings.tokenizer.tone_marks)
     try:
         model = build_model(settings.model, tokenizers, settings.context.model)
         make(settings.search)
@@ -198,4 +198,4 @@ def choose_device(name: str) -> torch.device:
 def _must_agree(run: LoadedRun) -> tuple[object, ...]:
     """What must be equal in all runs of an ensemble."""
     tokenizers = run.tokenizers
-    return run.direction, run.window, tokenizers.source.model, tokenizers.target.model
+    return run.direction, run.window, tokenizers.source.model, tokenizers.target.model, tokenizers.source.tone_marks

@@ -9,17 +9,21 @@ from nmt.data.corpus import Pairs, file_pair, read_aligned
 from nmt.data.inspection import swapped_check
 from nmt.evaluation.sanity import looks_tokenized, reference_warnings
 from nmt.text import changes, count_changes, detokenizer, normalize
+from nmt.text.tone_marks import ToneMarks, with_tone_marks
 
 logger = logging.getLogger(__name__)
 
 
-def read_references(prefix: str, direction: Direction, detokenize: bool = False) -> Pairs:
+def read_references(
+    prefix: str, direction: Direction, detokenize: bool = False, tone_marks: ToneMarks | None = None
+) -> Pairs:
     """The normalized source lines of a corpus and its unchanged references; logs warnings about the references.
 
-    With `detokenize`, the sources are detokenized. Raises whatever `nmt.data.corpus.read_aligned` raises.
+    With `detokenize`, the sources are detokenized. `tone_marks` is the style of the translations. Raises whatever
+    `nmt.data.corpus.read_aligned` raises.
     """
     pairs = read_aligned(prefix, direction)
-    warn_of_references(file_pair(prefix, direction)[1], pairs.target)
+    warn_of_references(file_pair(prefix, direction)[1], pairs.target, tone_marks)
     _warn_of_swapped(prefix, pairs, direction)
     plain = detokenizer(direction.source) if detokenize else str
     return Pairs([normalize(plain(line)) for line in pairs.source], pairs.target)
@@ -44,10 +48,10 @@ def is_tokenized(said: bool | None, references: Sequence[str]) -> bool:
     return looks_tokenized(references) if said is None else bool(said)
 
 
-def warn_of_references(path: Path, references: Sequence[str]) -> None:
+def warn_of_references(path: Path, references: Sequence[str], tone_marks: ToneMarks | None = None) -> None:
     """Logs a warning if these references may make scores misleading, and another if normalization would change them.
 
-    Hypotheses are normalized; references are not.
+    Hypotheses are normalized, and have their Vietnamese tone marks in the style `tone_marks`; references do not.
     """
     for sentence in reference_warnings(references):
         logger.warning("%s: %s", path, sentence)
@@ -62,4 +66,17 @@ def warn_of_references(path: Path, references: Sequence[str]) -> None:
             changed,
             len(references),
             kinds,
+        )
+    if tone_marks is None:
+        return
+    differing = sum(with_tone_marks(line, tone_marks) != line for line in map(normalize, references))
+    if differing:
+        logger.warning(
+            "%s: references are scored unchanged, but %d of %d lines have Vietnamese tone marks in the other style "
+            "than the translations (tokenizer.tone_marks=%s), which may lower BLEU: write them in that style, unless "
+            "you need scores comparable with published ones.",
+            path,
+            differing,
+            len(references),
+            tone_marks,
         )

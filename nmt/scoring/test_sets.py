@@ -88,7 +88,8 @@ def split_test_set(run: LoadedRun, name: str, out: str | None = None, remedy: st
     if name not in known:
         raise Mistake(unknown("split", name, known) + remedy)
     data = run.settings.data
-    pairs = read_references(known[name], run.direction, data.becomes_plain(known[name]))
+    tone_marks = run.settings.tokenizer.tone_marks
+    pairs = read_references(known[name], run.direction, data.becomes_plain(known[name]), tone_marks)
     _warn_of_changed_files(run, known[name])
     folder = Path(out) if out else run.directory.path / "evaluation" / name
     gold = gold_file(run, known[name])
@@ -120,7 +121,7 @@ def own_test_set(
     for name in reference:
         file = existing_file("reference", name)
         lines, translations = read_parallel(source_file, file)
-        warn_of_references(file, translations)
+        warn_of_references(file, translations, run.settings.tokenizer.tone_marks)
         references.append(translations)
     pairs = Pairs([normalize(line) for line in lines], references[0])
     gold = existing_file("alignment", alignment) if alignment else None

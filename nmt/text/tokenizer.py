@@ -13,6 +13,7 @@ import sentencepiece
 
 from nmt.errors import Mistake
 from nmt.text.segmentation import BPEDropout, Pieces, UnigramSampling, words
+from nmt.text.tone_marks import ToneMarks, with_tone_marks
 
 logger = logging.getLogger(__name__)
 
@@ -45,11 +46,12 @@ _OPTIONS: dict[str, Any] = {
 class Tokenizer:
     """A SentencePiece model for which decode(encode(text)) == text holds for every normalized text.
 
+    With `tone_marks`, Vietnamese tone marks are written in that style before a text is encoded (see `respelled`).
     Keeps the bytes of the model, so that it can be pickled and stored. Raises Mistake if the bytes are not a
     SentencePiece model, or if the special ids of the model are not PAD UNK BOS EOS = 0 1 2 3.
     """
 
-    def __init__(self, model: bytes) -> None:
+    def __init__(self, model: bytes, tone_marks: ToneMarks | None = None) -> None:
         message = f"This is not a SentencePiece model ({len(model)} bytes); copy the run's own tokenizer file back."
         if not model:  # SentencePiece accepts empty bytes
             raise Mistake(message)
@@ -60,15 +62,15 @@ class Tokenizer:
         special = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
         if special != (PAD, UNK, BOS, EOS):
             raise Mistake(f"The SentencePiece model has PAD UNK BOS EOS = {special}; they must be (0, 1, 2, 3).")
-        self.model, self._processor = model, processor
+        self.model, self.tone_marks, self._processor = model, tone_marks, processor
 
     @classmethod
-    def load(cls, path: Path) -> "Tokenizer":
+    def load(cls, path: Path, tone_marks: ToneMarks | None = None) -> "Tokenizer":
         """Reads a model file. Raises Mistake if it does not exist, and if it is not a model."""
         if not path.is_file():
             raise Mistake(f"There is no tokenizer model at {path}; use a model that nmt.train wrote.")
         try:
-            return cls(path.read_bytes())
+            return cls(path.read_bytes(), tone_marks)
         except Mistake as error:
             raise Mistake(f"{path}: {error}") from error
 
@@ -77,13 +79,17 @@ class Tokenizer:
         """Number of pieces, including the four special ones."""
         return self._processor.get_piece_size()
 
+    def respelled(self, text: str) -> str:
+        """The normalized text in the tokenizer's style of tone marks, as `encode` reads it."""
+        return text if self.tone_marks is None else with_tone_marks(text, self.tone_marks)
+
     def encode(self, text: str) -> list[int]:
         """Ids of the pieces of a normalized line, without BOS and EOS."""
-        return self._processor.encode(text)
+        return self._processor.encode(self.respelled(text))
 
     def encode_all(self, texts: list[str]) -> list[list[int]]:
         """Ids of the pieces of each line, as in `encode`."""
-        return self._processor.encode(texts, num_threads=1)
+        return self._processor.encode([self.respelled(text) for text in texts], num_threads=1)
 
     def resample(self, ids: Sequence[int], alpha: float, seed: int) -> list[int]:
         """A random segmentation of the text of `ids`.
@@ -134,8 +140,8 @@ class Tokenizer:
         # SentencePiece returns UNK for a piece that it does not have.
         return id_ if self._processor.id_to_piece(id_) == piece else None
 
-    def __reduce__(self) -> tuple[Callable[[bytes], "Tokenizer"], tuple[bytes]]:
-        return type(self), (self.model,)
+    def __reduce__(self) -> tuple[Callable[..., "Tokenizer"], tuple[bytes, ToneMarks | None]]:
+        return type(self), (self.model, self.tone_marks)
 
 
 class TokenizerPair(NamedTuple):

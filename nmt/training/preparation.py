@@ -144,7 +144,7 @@ def prepare(
 
     # Tokenizers: the run's own, those of the run it starts from, or new ones.
     if origin.metrics:
-        tokenizers = run.tokenizers(kind.direction(settings), origin.metrics)
+        tokenizers = run.tokenizers(kind.direction(settings), origin.metrics, settings.tokenizer.tone_marks)
     elif start is not None:
         logger.info("The tokenizers come from %s", start.directory.path)
         tokenizers = start.tokenizers

@@ -98,8 +98,7 @@ class TextFiles(Corpora[EncoderSettings]):
 
     def learn_tokenizers(self, settings: EncoderSettings, cache_dir: Path, *, smaller: bool) -> TokenizerPair:
         """One tokenizer for both sides, always of the given size, because the models to train from it will have it."""
-        kind, size = settings.tokenizer.kind, settings.tokenizer.size
-        tokenizer = learned_tokenizer(self.vocabulary, kind=kind, size=size, cache_dir=cache_dir)
+        tokenizer = learned_tokenizer(self.vocabulary, settings.tokenizer, cache_dir)
         return TokenizerPair(tokenizer, tokenizer)
 
     def examples(self, settings: EncoderSettings, tokenizers: TokenizerPair, cache_dir: Path) -> Examples:

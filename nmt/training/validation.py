@@ -110,7 +110,12 @@ class ValidationBleu(Callback):
 def translation_validations(run: LoadedRun, validation: Sequence[Example]) -> list[Callback]:
     """The callbacks for what a validation does besides computing the loss: BLEU and the attention probes."""
     settings = run.settings
-    valid = read_references(settings.data.valid, settings.direction, settings.data.becomes_plain(settings.data.valid))
+    valid = read_references(
+        settings.data.valid,
+        settings.direction,
+        settings.data.becomes_plain(settings.data.valid),
+        settings.tokenizer.tone_marks,
+    )
     greedy = BeamSearch(beam_size=1, constraints=make(settings.search["constraints"]))
     documents = read_documents(settings.data.valid, settings.direction) if run.window.sentences else None
     translator = Translator(

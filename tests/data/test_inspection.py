@@ -23,6 +23,8 @@ WRONG = {
     "irregular spaces": ("a  b", "a b"),
     "the character U+2581": ("a \u2581 b", "a b"),
     "punctuation between spaces": ("a , b", "a, b"),
+    "old tone marks, as in hòa": ("peace", "hòa bình"),
+    "new tone marks, as in hoà": ("peace", "hoà bình"),
     "languages swapped": ("Chúng tôi uống trà.", "We drink tea."),
 }
 

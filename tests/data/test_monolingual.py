@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from nmt.config.schema import TokenizerSettings
 from nmt.data.corpus import text_file
 from nmt.data.monolingual import LineFilters, Lines, encoded_lines, split_lines, training_lines
 from nmt.data.vocabulary import learned_tokenizer
@@ -20,7 +21,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def tokenizer_of(file: Path, cache: Path):
-    return learned_tokenizer([file], kind="bpe", size=280, cache_dir=cache)
+    return learned_tokenizer([file], TokenizerSettings(kind="bpe", size=280, joint=True), cache)
 
 
 def test_training_and_validation_share_no_line_and_have_all_of_them(file: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from nmt.config.direction import Direction
 from nmt.scoring.references import is_tokenized, read_references, warn_of_references
+from nmt.text.tone_marks import ToneMarks
 
 COMPOSED = ["bảy con mèo", "một", "hai  con", "ba"]
 
@@ -48,6 +49,20 @@ def test_pairs_with_swapped_languages_are_kept_and_warned_of_once(
     assert pairs.target == ["Chúng tôi uống trà.", "We drink tea."]
     [record] = caplog.records
     assert "t: 1 of 2 pairs seem to have their languages swapped, the first on line 2" in record.getMessage()
+
+
+@pytest.mark.parametrize(("style", "expected"), [("old", 2), ("new", 1), (None, 0)])
+def test_references_keep_their_tone_marks_and_are_warned_of(
+    caplog: pytest.LogCaptureFixture, style: ToneMarks | None, expected: int
+) -> None:
+    references = ["anh khoẻ không", "hoà bình", "hòa bình", "quý"]
+    with caplog.at_level(logging.WARNING):
+        warn_of_references(Path("r.vi"), references, style)
+    assert [record.getMessage() for record in caplog.records] == [
+        f"r.vi: references are scored unchanged, but {expected} of 4 lines have Vietnamese tone marks in the other "
+        f"style than the translations (tokenizer.tone_marks={style}), which may lower BLEU: write them in that style, "
+        "unless you need scores comparable with published ones."
+    ] * bool(expected)
 
 
 def test_a_line_with_two_kinds_of_change_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
