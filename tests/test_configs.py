@@ -133,11 +133,11 @@ REFUSED = {
     for scorer in ("scorer=dot", "scorer=scaled_dot", "scorer=gaussian", "scorer=gaussian_learned")
 } | {
     ("model=luong", "model.encoder_dim=65"): "encoder_dim is 65; it must be even",
-    ("model=luong", "model.num_heads=3"): "num_heads=3 does not divide the query width 128: .* such as 2",
+    ("model=luong", "model.num_heads=3"): "model.num_heads=3 does not divide the query width 128: .* such as 2",
     ("model=bahdanau", "window=local_p", "window.half_width=0"): "window.half_width is 0; it must be at least 1",
     ("model=luong", "window=local_m", "window.half_width=-1"): "window.half_width is -1; it must be at least 0",
     ("model=transformer", "scorer=location", "scorer.max_length=0"): "scorer.max_length is 0; it must be a whole",
-    ("model=transformer", "model.num_heads=5"): "num_heads=5 does not divide the query width 128: .* such as 4",
+    ("model=transformer", "model.num_heads=5"): "model.num_heads=5 does not divide the query width 128: .* such as 4",
 }
 
 

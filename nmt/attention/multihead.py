@@ -1,6 +1,5 @@
 """Multi-head attention (Vaswani et al. 2017, section 3.2.2) around any Attention."""
 
-import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -8,9 +7,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from nmt.attention.attention import Attention, SiteWatch
-from nmt.attention.sizes import require_positive
+from nmt.attention.sizes import require_heads
 from nmt.attention.windows import QueryStates
-from nmt.errors import Mistake
 
 
 class KeysValues(NamedTuple):
@@ -31,15 +29,7 @@ class MultiHeadAttention(nn.Module):
         self, attention: Callable[..., Attention], query_dim: int, key_dim: int, num_heads: int, dropout: float
     ) -> None:
         super().__init__()
-        require_positive({"num_heads": num_heads})
-        for name, dim in (("query", query_dim), ("key", key_dim)):
-            if dim % num_heads:
-                both = math.gcd(query_dim, key_dim)
-                nearest = min((n for n in range(1, both + 1) if both % n == 0), key=lambda n: abs(n - num_heads))
-                raise Mistake(
-                    f"num_heads={num_heads} does not divide the {name} width {dim}: "
-                    f"choose a divisor, such as {nearest}."
-                )
+        require_heads("model.num_heads", num_heads, {"query": query_dim, "key": key_dim})
         self.num_heads = num_heads
         self.query, self.key = nn.Linear(query_dim, query_dim), nn.Linear(key_dim, query_dim)
         self.value, self.output = nn.Linear(key_dim, key_dim), nn.Linear(key_dim, key_dim)

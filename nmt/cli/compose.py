@@ -4,11 +4,12 @@ import copy
 import functools
 import itertools
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import hydra
+import yaml
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
@@ -153,7 +154,7 @@ def _check(name: str, override: Override, sweep: bool) -> None:
     if parent and "." not in parent and str(override.value()) in _choices_of(group):
         raise Mistake(f"'{argument}' chooses a part of {parent}. Write {group}@{parent}={override.value()}.")
     if _is_group(override):
-        _check_choice(override, key)
+        _check_choice(name, override, key)
     elif override.package:
         groups = [path.name for path in CONFIGS.iterdir() if path.is_dir()]
         raise Mistake(unknown("group", override.key_or_group, groups))
@@ -174,7 +175,7 @@ def _is_group(override: Override) -> bool:
     return (CONFIGS / override.key_or_group).is_dir()
 
 
-def _check_choice(override: Override, key: str) -> None:
+def _check_choice(name: str, override: Override, key: str) -> None:
     group, value = override.key_or_group, override.value()
     if override.is_add() or override.is_force_add():
         raise Mistake(
@@ -190,7 +191,8 @@ def _check_choice(override: Override, key: str) -> None:
     chosen = override.sweep_string_iterator() if override.is_choice_sweep() else [override.get_value_element_as_str()]
     for choice in chosen:
         if choice not in choices:
-            raise Mistake(unknown(group, choice, choices))
+            remedy = _with_site(override, _choices(_compose_files(name, ())), "CHOICE")
+            raise Mistake(f"{unknown(group, choice, choices)} {remedy}".rstrip())
 
 
 def _choices_of(group: str) -> list[str]:
@@ -295,15 +297,63 @@ def _missing_group(name: str, overrides: Sequence[Override], error: HydraExcepti
     """The error for a group that does not exist, or that another choice does not have; '' for any other error."""
     if type(error) is not ConfigCompositionException or error.__cause__ is not None:
         return ""
-    groups = _choices(_compose_files(name, ()))
-    for override in overrides:
-        key = override.get_key_element()
-        if _is_group(override) and key not in groups:
-            same_choices = [group for group in groups if group.partition("@")[0] == override.key_or_group]
-            return unknown("group", key, same_choices or groups)
+    # Adds the choices one by one, to find the one at fault: first those that may add sites, last those at a site.
+    usual, accepted = _choices(_compose_files(name, ())), list[str]()
+
+    def order(override: Override) -> tuple[bool, bool]:
+        return override.package is not None, override.get_key_element() not in usual
+
+    for override in sorted(filter(_chooses_files, overrides), key=order):
+        try:
+            _compose_files(name, (*accepted, str(override.input_line)))
+            accepted.append(str(override.input_line))
+        except HydraException:
+            groups = _choices(_compose_files(name, tuple(accepted)))
+            if _is_group(override) and override.get_key_element() not in groups:
+                return _absent_group(override, groups)
     # Hydra names the group and lists similar ones. Its last line advises to add the group with +, which we refuse.
-    lines = [line for line in str(error).split("\n") if not line.startswith("To append")]
+    lines = [line for line in str(error).splitlines() if not line.startswith("To append")]
     return f"{' '.join(lines)} Run the command with the other choices and --help to see the groups that they have."
+
+
+def _absent_group(override: Override, groups: Mapping[str, str | None]) -> str:
+    """The error for a choice in a group that is not among `groups`, which maps groups to their choices."""
+    argument, key = str(override.input_line), override.get_key_element()
+    if remedy := _with_site(override, groups, str(override.value())):
+        return f"'{argument}' does not say where to use it. {remedy}"
+    available = [group for group in groups if group.partition("@")[0] == override.key_or_group]
+    for parent, choices in _parents().get(key, {}).items():
+        if parent in groups:
+            others = " or ".join(f"{parent}={choice}" for choice in choices)
+            sentence = f"{parent}={groups[parent]} has no {key}. Leave out '{argument}', or choose {others}."
+            return f"{sentence} Available: {', '.join(sorted(available))}." if available else sentence
+    return unknown("group", key, available or groups)
+
+
+def _with_site(override: Override, groups: Mapping[str, str | None], choice: str) -> str:
+    """The remedy for a choice that lacks its site, such as norm=scale_norm; '' if it has one or needs none."""
+    if override.get_key_element() in groups or override.package:
+        return ""
+    group = override.key_or_group
+    remedies = [f"{key}={choice}" for key in groups if key.startswith(f"{group}@")]
+    for key, parents in _parents().items():
+        if key.startswith(f"{group}@") and key not in groups:
+            chosen = [f"{parent}={name}" for parent, names in parents.items() if parent in groups for name in names]
+            remedies += [f"{key}={choice} with {' or '.join(chosen)}"] if chosen else []
+    return f"Write {' or '.join(remedies)}." if remedies else ""
+
+
+@functools.cache
+def _parents() -> dict[str, dict[str, list[str]]]:
+    """The choices that add a group such as 'norm@model', by the group in which they are chosen."""
+    parents: dict[str, dict[str, list[str]]] = {}
+    for file in sorted(CONFIGS.glob("*/*.yaml")):
+        parent, defaults = file.parent.name, (yaml.safe_load(file.read_text(encoding="utf-8")) or {}).get("defaults")
+        for added in (name for entry in defaults or () if isinstance(entry, dict) for name in entry):
+            if added.startswith("/"):
+                group = added[1:].replace("_here_", parent).replace("_global_.", "")
+                parents.setdefault(group, {}).setdefault(parent, []).append(file.stem)
+    return parents
 
 
 def _sentence(error: Exception) -> str:

@@ -23,7 +23,7 @@ def help_text(
     """
     text = _text(config_folder, name)
     groups = _groups(text)
-    parts = [description.strip()]
+    parts = [_with_even_examples(description.strip())]
     if groups:
         sites = [group for group, choice in choices.items() if "@" in group and choice]
         listed = "\n".join(_choices(config_folder, group, choices.get(group)) for group in [*groups, *sites])
@@ -38,6 +38,15 @@ def help_text(
         parts.append(f"Keys of the choices marked *, and the keys above that these choices change:\n\n{values}")
     parts.append(f"Set {SHOW_TRACEBACK}=1 to see the traceback of a mistake too.")
     return "\n\n".join(parts)
+
+
+def _with_even_examples(description: str) -> str:
+    """Indents the paragraphs of examples by two spaces; in some docstrings the code formatter removes their indent."""
+    paragraphs = description.split("\n\n")
+    for index, paragraph in enumerate(paragraphs):
+        if paragraph.lstrip().startswith("python -m "):
+            paragraphs[index] = textwrap.indent(textwrap.dedent(paragraph), "  ")
+    return "\n\n".join(paragraphs)
 
 
 def _text(config_folder: Path, name: str) -> str:

@@ -102,8 +102,8 @@ class Luong(RecurrentSeq2Seq):
         input_dims = [input_dim] + (num_layers - 1) * [decoder_dim]
         self.cells = nn.ModuleList(decoder.cell(dim, decoder_dim) for dim in input_dims)
         self.attention = with_heads(cross, decoder_dim, encoder_dim, num_heads)
-        self.combine = nn.Linear(encoder_dim + decoder_dim, decoder_dim, bias=False)
-        self.output = nn.Linear(decoder_dim, vocabulary.target, bias=False)
+        self.combine = nn.Linear(encoder_dim + decoder_dim, decoder_dim, bias=False)  # W_c
+        self.output = nn.Linear(decoder_dim, vocabulary.target, bias=False)  # W_s
         if fix_norm:
             self._fix_row_lengths(_OUTPUT_LENGTH)
         rates = dropout_rates(("embedding", "encoder", "decoder", "output"), dropout, dropout_at)
@@ -187,4 +187,6 @@ class Luong(RecurrentSeq2Seq):
         )
 
     def read_out(self, results: Float[Tensor, "*rows output_dim"]) -> Float[Tensor, "*rows width"]:
-        return self.output_dropout(results)  # equation 6 follows in `output`: softmax(W_s h~_t)
+        # p(y_t | y_<t, x) = softmax(W_s h~_t), equation 6. The caller applies W_s, which is `output`, because training
+        # leaves out padding and need not store the logits.
+        return self.output_dropout(results)

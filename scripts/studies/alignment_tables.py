@@ -24,11 +24,11 @@ Run = tuple[Path, LoadedRun, Links]
 
 def measured(run_dir: Path, split: str) -> Run:
     """The rates of a run. Raises Mistake if the split has no gold alignments."""
-    trained = load_run(run_dir, "cpu")
-    test_set = split_test_set(trained, split)
+    run = load_run(run_dir, "cpu")
+    test_set = split_test_set(run, split)
     if test_set.gold is None:
         raise Mistake(f"Split '{split}' of {run_dir} has no gold alignments; choose a split that has them.")
-    return run_dir, trained, alignment_error(trained, test_set.gold, test_set.valid_gold, batch_tokens=4096)
+    return run_dir, run, alignment_error(run, test_set.gold, test_set.valid_gold, batch_tokens=4096)
 
 
 def of_runs(runs: list[Run]) -> Table:
@@ -36,9 +36,9 @@ def of_runs(runs: list[Run]) -> Table:
     header = ["run", "model", "scorer", "window", "row", "layer", "head", "AER valid", "AER", "precision", "recall"]
     header += ["AER of the diagonal"]
     rows = []
-    for run_dir, trained, found in runs:
-        attention = trained.model.sites["cross"][0]
-        parts = [type(part).__name__ for part in (trained.model, attention.scorer, attention.window)]
+    for run_dir, run, found in runs:
+        attention = run.model.sites["cross"][0]
+        parts = [type(part).__name__ for part in (run.model, attention.scorer, attention.window)]
         choice = ["mean" if part is None else str(part) for part in found.choice]
         valid = f"{found.valid_table[found.choice].aer:.3f}" if found.valid_table else ""
         rates = [f"{rate:.3f}" for rate in (*found.rates, found.diagonal.aer)]

@@ -27,24 +27,22 @@ def first(gold: Gold | None, sentences: int | None) -> Gold | None:
     return Gold(Pairs(*(side[:sentences] for side in gold.pairs)), gold.alignments[:sentences])
 
 
-def measured(trained: LoadedRun, split: str, method: str, sentences: int | None) -> Links:
+def measured(run: LoadedRun, split: str, method: str, sentences: int | None) -> Links:
     """The rates of attention, or of an attribution. Raises Mistake if the split has no gold alignments."""
-    test_set = split_test_set(trained, split)
+    test_set = split_test_set(run, split)
     gold, valid = first(test_set.gold, sentences), first(test_set.valid_gold, sentences)
     if gold is None:
-        raise Mistake(
-            f"Split '{split}' of {trained.directory.path} has no gold alignments; choose a split that has them."
-        )
-    return chosen_links(*cross_maps(trained, gold, valid, 4096, map_maker(trained, method)))
+        raise Mistake(f"Split '{split}' of {run.directory.path} has no gold alignments; choose a split that has them.")
+    return chosen_links(*cross_maps(run, gold, valid, 4096, map_maker(run, method)))
 
 
 def of_runs(runs: Sequence[Path], methods: Sequence[str], split: str, sentences: int | None) -> Table:
     """One row per run and method."""
     rows: list[list[Cell]] = []
     for run_dir in runs:
-        trained = load_run(run_dir, "cpu")
+        run = load_run(run_dir, "cpu")
         for method in methods:
-            found = measured(trained, split, method, sentences)
+            found = measured(run, split, method, sentences)
             choice = ["mean" if part is None else str(part) for part in found.choice]
             rates = [f"{rate:.3f}" for rate in (*found.rates, found.diagonal.aer)]
             rows.append([str(run_dir), method, *choice, *rates])

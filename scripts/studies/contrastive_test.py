@@ -76,7 +76,7 @@ def read_cases(prefix: str, direction: Direction) -> list[Case]:
     return cases
 
 
-def is_right(trained: LoadedRun, cases: Sequence[Case], in_context: bool) -> list[bool]:
+def is_right(run: LoadedRun, cases: Sequence[Case], in_context: bool) -> list[bool]:
     """Whether the run prefers the right translation in each document, after the document or without it."""
     lines = [(number, source) for number, case in enumerate(cases) for source in case.sources]
     documents = [number for number, _ in lines] if in_context else None
@@ -84,28 +84,28 @@ def is_right(trained: LoadedRun, cases: Sequence[Case], in_context: bool) -> lis
     sources = [source for _, source in lines]
     targets = [target for case in cases for target in case.targets]
     with_wrong = [target for case in cases for target in (*case.targets[:-1], case.wrong)]
-    right, wrong = (log_probs([trained], sources, side, documents=documents) for side in (targets, with_wrong))
+    right, wrong = (log_probs([run], sources, side, documents=documents) for side in (targets, with_wrong))
     return [right[end] > wrong[end] for end in ends]
 
 
-def antecedent_weights(trained: LoadedRun, cases: Sequence[Case]) -> list[tuple[float, float]] | None:
+def antecedent_weights(run: LoadedRun, cases: Sequence[Case]) -> list[tuple[float, float]] | None:
     """The weight of the antecedent's sentence in each document, and its equal weight; None without such a site."""
-    if "decoder_sentences" not in trained.model.sites:
+    if "decoder_sentences" not in run.model.sites:
         return None
-    source, target = (tokenizer.encode for tokenizer in trained.tokenizers)
+    source, target = (tokenizer.encode for tokenizer in run.tokenizers)
     pairs, rows, places = [], [], []
     for case in cases:
         ids: list[TokenizedPair] = [
             (source(ours), target(theirs)) for ours, theirs in zip(case.sources, case.targets, strict=True)
         ]
-        earlier = ids[:-1][-trained.window.sentences :]
+        earlier = ids[:-1][-run.window.sentences :]
         if case.distance > len(earlier):
             continue
         alike = takewhile(lambda both: both[0] == both[1], zip(ids[-1][1], target(case.wrong), strict=False))
         rows.append(sum(1 for _ in alike))
         places.append(len(earlier) - case.distance)
         pairs.append(IdPair(len(pairs) + 1, 1, *ids[-1], None, earlier))
-    found = {each.line: each.site("decoder_sentences").weights for each in forced_maps(trained, pairs, 4096)}
+    found = {each.line: each.site("decoder_sentences").weights for each in forced_maps(run, pairs, 4096)}
     return [
         (float(found[line][0, :, row, place].mean()), 1 / found[line].shape[-1])
         for line, (row, place) in enumerate(zip(rows, places, strict=True), start=1)
@@ -116,15 +116,15 @@ def of_runs(runs: Sequence[Path], prefix: str) -> Table:
     """One row per run."""
     rows: list[list[Cell]] = []
     for run_dir in runs:
-        trained = load_run(run_dir, "cpu")
-        cases = read_cases(prefix, trained.direction)
-        found = is_right(trained, cases, in_context=trained.window.sentences > 0)
+        run = load_run(run_dir, "cpu")
+        cases = read_cases(prefix, run.direction)
+        found = is_right(run, cases, in_context=run.window.sentences > 0)
         low, high = wilson(sum(found), len(found))
         groups: dict[int, list[bool]] = defaultdict(list)
         for case, right in zip(cases, found, strict=True):
             groups[case.distance].append(right)
         by_distance = [f"{100 * np.mean(of_distance):.1f}" for _, of_distance in sorted(groups.items())]
-        weights = antecedent_weights(trained, cases)
+        weights = antecedent_weights(run, cases)
         seen = ["", ""] if weights is None else [f"{value:.2f}" for value in np.mean(weights, axis=0)]
         accuracy = f"{100 * sum(found) / len(found):.1f} [{100 * low:.1f}, {100 * high:.1f}]"
         rows.append([str(run_dir), accuracy, ", ".join(by_distance), *seen])

@@ -85,13 +85,15 @@ def table(out: Path, seeds: Sequence[int]) -> Table:
     cases = read_cases(CORPUS, DIRECTION)
     rows: list[list[Cell]] = []
     for setting in SETTINGS:
-        runs = [run for seed in seeds if (run := RunDirectory(out / f"{setting}_{seed}")).finished]
-        if not runs:
+        directories = [folder for seed in seeds if (folder := RunDirectory(out / f"{setting}_{seed}")).finished]
+        if not directories:
             continue
-        loaded = [load_run(run.path, "cpu") for run in runs]
-        right = [is_right(trained, cases, in_context=trained.window.sentences > 0) for trained in loaded]
+        loaded = [load_run(folder.path, "cpu") for folder in directories]
+        right = [is_right(run, cases, in_context=run.window.sentences > 0) for run in loaded]
         accuracies = [100 * sum(cases_right) / len(cases_right) for cases_right in right]
-        rows.append([setting, str(len(runs)), spread([bleu_of(run) for run in runs]), spread(accuracies)])
+        rows.append(
+            [setting, str(len(directories)), spread([bleu_of(folder) for folder in directories]), spread(accuracies)]
+        )
     return Table(["context", "seeds", "BLEU", "contrastive accuracy in %"], rows)
 
 

@@ -103,15 +103,15 @@ def run_of(combination: Row, folder: Path) -> LoadedRun:
     return LoadedRun(RunDirectory(folder), settings, pair, model, torch.device("cpu"))
 
 
-def difference(trained: LoadedRun, format: str, out: Path) -> float:
+def difference(run: LoadedRun, format: str, out: Path) -> float:
     """The largest difference of a log-probability, in nats. Raises Mistake if the format refuses the model."""
     out.mkdir()
-    write_format(trained, format, out, "float32")
+    write_format(run, format, out, "float32")
     pairs = read_pairs("sample:valid", DIRECTION)
     sources, targets = (
-        tokenizer.encode_all(side[:PAIRS]) for tokenizer, side in zip(trained.tokenizers, pairs, strict=True)
+        tokenizer.encode_all(side[:PAIRS]) for tokenizer, side in zip(run.tokenizers, pairs, strict=True)
     )
-    found = log_prob_differences(trained, open_exported(trained, format, out, "float32"), sources, targets)
+    found = log_prob_differences(run, open_exported(run, format, out, "float32"), sources, targets)
     return max(max(row) for row in found.values())
 
 
@@ -124,10 +124,10 @@ def matrix(formats: Sequence[str], only: Sequence[str]) -> tuple[Table, list[str
             continue
         cells: list[Cell] = [" ".join(combination.words)]
         with tempfile.TemporaryDirectory() as folder:
-            trained = run_of(combination, Path("PATH"))
+            run = run_of(combination, Path("PATH"))
             for format in formats:
                 try:
-                    cells.append(f"{difference(trained, format, Path(folder) / format):.0e}")
+                    cells.append(f"{difference(run, format, Path(folder) / format):.0e}")
                 except Mistake as error:
                     if str(error) not in sentences:
                         sentences.append(str(error))

@@ -41,9 +41,9 @@ class Panel(NamedTuple):
 
 def panel(name: str, run_dir: Path, source: str, target: str) -> Panel:
     """The panel of a run. Raises Mistake if a sentence is empty or longer than the model accepts."""
-    trained = load_run(run_dir, "cpu")
-    pair = [trained.tokenizers.source.encode(source)], [trained.tokenizers.target.encode(target)]
-    found = next(forced_maps(trained, first_ranked(*pair), batch_tokens=1), None)
+    run = load_run(run_dir, "cpu")
+    pair = [run.tokenizers.source.encode(source)], [run.tokenizers.target.encode(target)]
+    found = next(forced_maps(run, first_ranked(*pair), batch_tokens=1), None)
     if found is None:
         raise Mistake(
             f"--source {source!r} and --target {target!r} must not be empty or longer than the model accepts."

@@ -170,7 +170,7 @@ def test_multihead_equals_torchs():
 
 def test_heads_that_do_not_divide_the_width_are_refused():
     site = partial(Attention, scorers.Dot, windows.Global, normalizers.Softmax)
-    with pytest.raises(Mistake, match="num_heads=5 does not divide the query width 12: choose a divisor"):
+    with pytest.raises(Mistake, match=r"model.num_heads=5 does not divide the query width 12: choose a divisor"):
         MultiHeadAttention(site, query_dim=12, key_dim=12, num_heads=5, dropout=0.0)
-    with pytest.raises(Mistake, match="num_heads is -1; it must be a whole number of at least 1"):
+    with pytest.raises(Mistake, match=r"model.num_heads is -1; it must be a whole number of at least 1"):
         MultiHeadAttention(site, query_dim=12, key_dim=12, num_heads=-1, dropout=0.0)

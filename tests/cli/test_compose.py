@@ -1,6 +1,7 @@
 """What a command line becomes, and the one sentence for each that cannot be read."""
 
 import os
+import re
 import shlex
 import sys
 import textwrap
@@ -16,6 +17,7 @@ from omegaconf import OmegaConf
 
 from nmt.cli.command import command
 from nmt.cli.compose import choices_and_values, parsed
+from nmt.cli.help import help_text
 from nmt.config.job import Job
 from nmt.config.nodes import CONFIGS
 
@@ -219,12 +221,28 @@ def test_a_sweep_runs_every_combination(compose: Compose) -> None:
         (["-m", "seed=1,2", "hydra.job.num=1,2"], "Sweeping over Hydra's configuration is not supported"),
         (["foo@cross=dot"], "Unknown group 'foo'."),
         (["scorer@crosss=dot"], "Unknown group 'scorer@crosss'. Did you mean 'scorer@cross'?"),
-        (["norm=scale_norm"], "Unknown group 'norm'. Did you mean 'norm@model'?"),
-        (["norm=scale_norm", "model=luong"], "Unknown group 'norm'. Did you mean 'norm@model'?"),
+        (["norm=scale_norm"], "'norm=scale_norm' does not say where to use it. Write norm@model=scale_norm."),
+        (["norm=scale_norm", "model=luong"], "Write norm@model=scale_norm with model=transformer."),
+        (
+            ["encoder=lstmn", "model=luong"],
+            "'encoder=lstmn' does not say where to use it. Write encoder@model=lstmn.",
+        ),
+        (
+            ["encoder=sru"],
+            "Unknown encoder 'sru'. Available: bidirectional, lstmn, reversed. Write encoder@model=CHOICE with "
+            "model=bahdanau or model=luong.",
+        ),
+        (
+            ["encoder@model=reversed", "seed=2"],
+            "model=transformer has no encoder@model. Leave out 'encoder@model=reversed', or choose model=bahdanau or "
+            "model=luong.",
+        ),
+        (["decoder@model=lstmn", "model=bahdanau"], "model=bahdanau has no decoder@model. Leave out"),
+        (["scorer@encoder_words=dot"], "context=none has no scorer@encoder_words. Leave out"),
         (
             ["seed=2", "model=luong", "scorer@cross=dot"],
-            "Could not override 'scorer@cross'. Did you mean to override one of scorer, scorer@decoder_self, "
-            "scorer@encoder_self? Run the command with the other choices and --help to see the groups that they have.",
+            "model=luong has no scorer@cross. Leave out 'scorer@cross=dot', or choose model=transformer. Available: "
+            "scorer, scorer@decoder_self, scorer@encoder_self.",
         ),
         (
             ["experiment=iwslt15_best", "model=luong"],
@@ -233,7 +251,7 @@ def test_a_sweep_runs_every_combination(compose: Compose) -> None:
         ),
         (
             ["-m", "model=transformer,luong", "scorer@cross=dot"],
-            "Could not override 'scorer@cross'. Did you mean to override one of scorer, scorer@decoder_self, ",
+            "model=luong has no scorer@cross. Leave out 'scorer@cross=dot', or choose model=transformer.",
         ),
     ],
 )
@@ -312,6 +330,13 @@ def test_help_shows_every_choice_with_a_line_and_every_key(
                 if line.split()[:1] == [file.stem] or line.split()[:2] == ["*", file.stem]
             )
             assert len(line.split(maxsplit=2)) == 3, f"{file} has no comment that says what it is"
+
+
+@pytest.mark.parametrize("indent", ["", "  "], ids=["the formatter removed it", "kept"])
+def test_the_examples_of_every_help_are_indented_alike(indent: str) -> None:
+    description = f"What it does.\n\n{indent}python -m nmt.score a  b\n{indent}             c\n"
+    text = help_text(CONFIGS, "score", description, choices={}, config={})
+    assert "What it does.\n\n  python -m nmt.score a  b\n               c\n" in text
 
 
 def test_help_shows_the_whole_description_of_a_choice(
@@ -421,3 +446,11 @@ def test_a_command_limits_what_onednn_caches_unless_the_user_does(
     with pytest.raises(SystemExit):
         command("train", None, "nmt.commands.train:train")
     assert os.environ[variable] == (given or limit)
+
+
+@pytest.mark.parametrize("file", sorted(CONFIGS.glob("*.yaml")), ids=lambda file: file.stem)
+def test_every_key_of_a_command_has_a_comment(file: Path) -> None:
+    """--help shows it; a group of settings may do without."""
+    lines = file.read_text(encoding="utf-8").partition("\n\n")[2].partition("\nhydra:")[0].splitlines()
+    for above, line in zip(["", *lines], lines, strict=False):
+        assert not re.match(r"\w+: ", line) or "#" in line or above.startswith("#"), line

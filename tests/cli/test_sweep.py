@@ -40,12 +40,14 @@ def test_a_sweep_ends_in_its_table(command, tiny, corpus) -> None:
     assert {"job", "scorer", "model.num_heads", "BLEU", "p", "chrF2", "TER", "parameters", "tokens/s"} <= set(rows[0])
     assert {(row["scorer"], row["model.num_heads"]) for row in rows} == {("dot", "2"), ("additive", "2")}
     assert all(float(row["BLEU"].split()[0]) >= 0 for row in rows)
-    refused = [line for line in ended.output.splitlines() if "num_heads=5 does not divide the query width 12" in line]
+    refused = [
+        line for line in ended.output.splitlines() if "model.num_heads=5 does not divide the query width 12" in line
+    ]
     assert [line.split(":")[0] for line in refused] == [
         "- job 2, model.num_heads 5, scorer dot",
         "- job 3, model.num_heads 5, scorer additive",
     ]
-    assert ended.errors.count("num_heads=5 does not divide") == 2
+    assert ended.errors.count("model.num_heads=5 does not divide") == 2
     assert list(corpus.glob("runs/sweeps/*/comparison.csv"))
 
 

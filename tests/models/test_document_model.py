@@ -9,6 +9,7 @@ import torch
 from nmt.attention import Attention, normalizers, windows
 from nmt.data.batch import ContextSentences, Example, collate
 from nmt.decoding.state import select_rows
+from nmt.errors import Mistake
 from nmt.models.hierarchical import EarlierSentences, HierarchicalAttention
 from nmt.text.tokenizer import PAD
 
@@ -124,6 +125,12 @@ def test_gradients_are_finite_for_every_scorer_and_normalizer(document_model, sc
             model = document_model("transformer", "both", scorer, normalizer)
             logits(model, EXAMPLES).sum().backward()
             assert all(part.grad is None or part.grad.isfinite().all() for part in model.parameters())
+
+
+def test_heads_that_do_not_divide_the_width_are_refused_by_their_key(scorers):
+    site = partial(Attention, scorers["dot"], windows.Global, normalizers.Softmax)
+    with pytest.raises(Mistake, match=r"context.model.num_heads=5 does not divide the annotation width 6: choose a"):
+        HierarchicalAttention(site, site, dim=6, ffn_dim=5, num_heads=5, dropout=0.0)
 
 
 def test_both_levels_by_loops(scorers):

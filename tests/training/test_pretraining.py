@@ -288,7 +288,7 @@ def test_a_translation_model_is_not_resumed_as_pretraining(trained: Path) -> Non
         ({"tokenizer.joint": "false"}, "tokenizer.joint is false, but pretraining uses one vocabulary: leave out tok"),
         ({"masking.random": 0.5}, r"masking\.mask \+ masking\.random is 1\.3; the sum must be at most 1"),
         ({"masking.share": 0}, "masking.share is 0; it must be above 0 and at most 1"),
-        ({"model.num_heads": 5}, "num_heads=5 does not divide the query width 12"),
+        ({"model.num_heads": 5}, "model.num_heads=5 does not divide the query width 12"),
         ({"scorer": "location", "scorer.max_length": 5}, r"The longest line of the training text has \d+ pieces"),
         ({"resume": "true", "run_dir": "none"}, "There is no run to resume in none"),
     ],

@@ -70,7 +70,7 @@ from nmt.training.origin import stored_keys
         ({"run_dir": "new", "optimizer__lr": -1}, "optimizer.lr is -1; it must be a number above 0"),
         ({"run_dir": "new", "seed": -1}, "seed is -1; it must be a whole number of at least 0"),
         ({"run_dir": "new", "batching__workers": -1}, "batching.workers is -1; it must be a whole number of at least"),
-        ({"run_dir": "new", "model__num_heads": 0}, "num_heads is 0; it must be a whole number of at least 1"),
+        ({"run_dir": "new", "model__num_heads": 0}, "model.num_heads is 0; it must be a whole number of at least 1"),
         ({"run_dir": "new", "model__num_layers": 0}, "num_layers is 0; it must be a whole number of at least 1"),
         ({"run_dir": "new", "model__dim": -4}, "^dim is -4; it must be a whole number of at least 1"),
         ({"run_dir": "new", "scorer": "additive", "scorer__hidden_dim": 0}, "scorer.hidden_dim is 0; it must"),
