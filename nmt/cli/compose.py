@@ -312,7 +312,7 @@ def _missing_group(name: str, overrides: Sequence[Override], error: HydraExcepti
             if _is_group(override) and override.get_key_element() not in groups:
                 return _absent_group(override, groups)
     # Hydra names the group and lists similar ones. Its last line advises to add the group with +, which we refuse.
-    lines = [line for line in str(error).splitlines() if not line.startswith("To append")]
+    lines = [line for line in str(error).split("\n") if not line.startswith("To append")]
     return f"{' '.join(lines)} Run the command with the other choices and --help to see the groups that they have."
 
 
