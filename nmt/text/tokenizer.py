@@ -218,9 +218,9 @@ def cut_long_lines(lines: Sequence[str]) -> list[str]:
         parts.append(rest.decode())
     if number_cut:
         logger.info(
-            "%s lines are longer than SentencePiece's %s bytes: they were cut into %s parts to train the tokenizer, "
-            "and stay whole everywhere else",
-            *(f"{count:,}" for count in (number_cut, _LONGEST_LINE, len(parts) - len(lines) + number_cut)),
+            "Lines longer than SentencePiece's limit of %s bytes were cut to train the tokenizer (%s into %s parts); "
+            "they stay whole everywhere else",
+            *(f"{count:,}" for count in (_LONGEST_LINE, number_cut, len(parts) - len(lines) + number_cut)),
         )
     return parts
 

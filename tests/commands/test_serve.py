@@ -52,7 +52,7 @@ def test_an_address_that_is_taken_is_refused(here: Path) -> None:
     ],
 )
 def test_what_cannot_be_served_is_refused(here: Path, changes: dict, message: str) -> None:
-    (here / "empty").write_text("\n")
+    (here / "empty").write_text("\n", encoding="utf-8-sig")
     (here / "latin").write_bytes(b"caf\xe9\n")
     with pytest.raises(Mistake, match=message):
         serve(job("serve", **{"run_dirs": ["maps_luong"], **changes}))

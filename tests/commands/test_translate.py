@@ -127,7 +127,7 @@ def test_precision_and_engine_are_those_of_the_configuration(
 
 def test_prefixes_come_from_a_file_line_by_line(job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "prefixes"
-    file.write_text("x\n\ny\n", encoding="utf-8")
+    file.write_text("x\n\ny\n", encoding="utf-8-sig")
     job = changed(job, prefixes=str(file))
     assert translated(job, b"a\nb\nc\n", monkeypatch) == "xA\nB\nyC\n"
     with pytest.raises(Mistake, match="prefixes has fewer lines than standard input"):

@@ -1,13 +1,16 @@
 """A line ends at LF or CRLF and nothing else, whoever reads it."""
 
 import io
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nmt.data.documents import documents_of_file
 from nmt.errors import Mistake
-from nmt.serving.texts import cut
+from nmt.maps.links import Alignment, read_alignments
+from nmt.serving.texts import segment
 from nmt.text import normalize
 from nmt.text.lines import iter_lines, lines_with_ends, text_lines
 
@@ -32,12 +35,12 @@ def test_a_line_ends_at_lf_or_crlf_alone(text: str) -> None:
 @given(TEXT)
 def test_the_server_and_the_filter_translate_the_same_lines(text: str) -> None:
     of_filter = [line for line in map(normalize, of_bytes(text.encode())) if line]
-    assert [line for line in map(normalize, cut(text, "en").sentences) if line] == of_filter
+    assert [line for line in map(normalize, segment(text, "en").sentences) if line] == of_filter
 
 
 @pytest.mark.parametrize("character", INSIDE)
 def test_the_server_does_not_cut_a_sentence_at_other_ends(character: str) -> None:
-    assert cut(f"How old is{character}Mai?", "en").sentences == [f"How old is{character}Mai?"]
+    assert segment(f"How old is{character}Mai?", "en").sentences == [f"How old is{character}Mai?"]
 
 
 @pytest.mark.parametrize(
@@ -52,6 +55,14 @@ def test_the_server_does_not_cut_a_sentence_at_other_ends(character: str) -> Non
 )
 def test_examples(content: bytes, expected: list[str]) -> None:
     assert of_bytes(content) == expected
+
+
+def test_a_byte_order_mark_is_dropped_from_alignments_and_documents(tmp_path: Path) -> None:
+    file = tmp_path / "a"
+    file.write_text("0-0 1?1\r\n", encoding="utf-8-sig")
+    assert read_alignments(file) == [Alignment(frozenset({(0, 0)}), frozenset({(0, 0), (1, 1)}))]
+    file.write_text("one\r\none\r\ntwo", encoding="utf-8-sig")
+    assert documents_of_file(file, 3) == [0, 0, 1]
 
 
 def test_a_file_of_a_byte_order_mark_alone_is_empty(tmp_path) -> None:
