@@ -63,6 +63,7 @@ def description(app: FastAPI) -> dict[str, Any]:
         description=DESCRIPTION,
         routes=app.routes,
         tags=TAGS,
+        servers=[{"url": "."}],  # relative to /openapi.json, so that the page works behind a proxy's prefix
     )
     for operations in described["paths"].values():
         for operation in operations.values():

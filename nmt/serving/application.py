@@ -42,7 +42,8 @@ def application(service: Service) -> FastAPI:
         yield
         await service.batcher.stop()
 
-    app = FastAPI(title="nmt-attention", docs_url=None, redoc_url=None, lifespan=running)
+    # A redirect to the path without its last slash would name this server's host, and lose a proxy's prefix.
+    app = FastAPI(title="nmt-attention", docs_url=None, redoc_url=None, redirect_slashes=False, lifespan=running)
     app.state.service, app.state.metrics = service, Metrics(service.batcher)
     for endpoints in (libretranslate.router, libretranslate.deepl, lab.router, page.router, api_page.router, router):
         app.include_router(endpoints)

@@ -48,12 +48,21 @@ class Task(NamedTuple):
     """None: the run's own beam size, or `n_best` if that is larger."""
 
 
+class TranslatedSentence(NamedTuple):
+    """What a Translator found for a sentence."""
+
+    translations: list[Translation]
+    """The best one first; none for an empty sentence."""
+    unknown_characters: str
+    """The characters of the sentence that the run's vocabulary does not contain, each once."""
+
+
 @dataclass(eq=False)
 class _QueuedSentence:
     task: Task
     sentence: str
     prefix: str
-    done: asyncio.Future[list[Translation]]
+    done: asyncio.Future[TranslatedSentence]
 
     @property
     def size(self) -> int:
@@ -105,8 +114,8 @@ class Batcher:
 
     async def translate(
         self, task: Task, sentences: Sequence[str], prefixes: Sequence[str] | None = None
-    ) -> list[list[Translation]]:
-        """The translations of each sentence, best first. Raises QueueFull, and whatever a Translator raises."""
+    ) -> list[TranslatedSentence]:
+        """The translations of each sentence. Raises QueueFull, and whatever a Translator raises."""
         self._check_room(len(sentences))
         loop = asyncio.get_running_loop()
         request = [
@@ -225,7 +234,7 @@ class Batcher:
             self._last = None  # otherwise it would keep a model in memory that the gallery drops
         return self.gallery.load(run)
 
-    def _translated(self, batch: Sequence[_QueuedSentence]) -> list[list[Translation]]:
+    def _translated(self, batch: Sequence[_QueuedSentence]) -> list[TranslatedSentence]:
         self._wanted = lambda: not all(sentence.done.done() for sentence in batch)
         task = batch[0].task
         run = self._load(task.run)
@@ -242,4 +251,9 @@ class Batcher:
                 engine=self.gallery.engine_of(task.run),
             )
             self._last = task, run, translator
-        return self._last[2].n_best([queued.sentence for queued in batch], [queued.prefix for queued in batch])
+        translator, lines = self._last[2], [queued.sentence for queued in batch]
+        ranked = translator.n_best(lines, [queued.prefix for queued in batch])
+        return [
+            TranslatedSentence(translations, translator.unknown_characters(line))
+            for line, translations in zip(lines, ranked, strict=True)
+        ]

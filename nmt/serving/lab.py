@@ -89,8 +89,11 @@ async def translate(request: Request, service: ThisService, question: TranslateQ
         raise HTTPException(400, f"n_best is {question.n_best}; it must be at most {limit}.")
     task = Task(run_name(service, question.run), question.n_best, question.beam_size)
     work = service.batcher.translate(task, [question.text], [question.prefix])
-    [translations] = await within(request, service.limits.seconds, work)
-    return {"translations": [translation._asdict() for translation in translations]}
+    [sentence] = await within(request, service.limits.seconds, work)
+    return {
+        "translations": [translation._asdict() for translation in sentence.translations],
+        "unknown_characters": sentence.unknown_characters,
+    }
 
 
 _EVENTS: dict[int | str, dict[str, Any]] = {

@@ -1,10 +1,11 @@
 """The interfaces that existing programs use: LibreTranslate's, and translation in DeepL's format."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from fastapi import APIRouter, HTTPException, Request
 from pydantic import BaseModel, BeforeValidator, Field
+from pydantic_core import PydanticCustomError
 
 from nmt.config.direction import LANGUAGES
 from nmt.serving.batcher import Task
@@ -21,14 +22,31 @@ def _as_list(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
+def _code(language: Any) -> Any:
+    """A language code as this server writes it: 'en' for 'EN' and for 'en-US'."""
+    if not language:  # LibreTranslate, too, says that an empty code is missing
+        raise PydanticCustomError("missing", "Field required")
+    return language.strip().partition("-")[0].lower() if isinstance(language, str) else language
+
+
+def _format(name: Any) -> Any:
+    """The name of a format in lower case; clients that leave the choice to the server send null or ''."""
+    return (name or "text").lower() if name is None or isinstance(name, str) else name
+
+
+Code = Annotated[str, BeforeValidator(_code)]
+
+
 class TranslateBody(Body):
     """The fields of /translate."""
 
     q: str | list[str] = Field(description="a text, or a list of texts", examples=["How old is Mai?"])
-    source: str = Field(description="a language code, or auto", examples=["en"])
-    target: str = Field(description="a language code", examples=["vi"])
-    format: str = Field("text", description="text or html")
-    alternatives: int = Field(0, ge=0, description="number of additional translations to return")
+    source: Code = Field(description="a language code, or auto; case and region are ignored", examples=["en"])
+    target: Code = Field(description="a language code; case and region are ignored", examples=["vi"])
+    format: Annotated[str, BeforeValidator(_format)] = Field("text", description="text, also if null; or html")
+    alternatives: Annotated[int, BeforeValidator(lambda number: number or 0)] = Field(
+        0, ge=0, description="number of additional translations to return"
+    )
     api_key: str | None = None
 
 
@@ -43,15 +61,25 @@ class DeepLBody(Body):
     """The fields of /v2/translate."""
 
     text: Annotated[list[str], BeforeValidator(_as_list)] = Field(description="texts", examples=[["How old is Mai?"]])
-    target_lang: str = Field(description="a language code; its region is ignored", examples=["VI"])
-    source_lang: str | None = Field(None, description="a language code; null to detect it")
-    tag_handling: Literal["html"] | None = Field(None, description="html: tags are kept; null: plain text")
+    target_lang: Code = Field(description="a language code; case and region are ignored", examples=["VI"])
+    source_lang: Annotated[str | None, BeforeValidator(lambda code: _code(code) if code else None)] = Field(
+        None, description="a language code; null to detect it"
+    )
+    tag_handling: Annotated[Literal["html", "text"], BeforeValidator(_format)] = Field(
+        "text", description="html: tags are kept; null: plain text"
+    )
+
+
+UNKNOWN = (
+    "only if the texts contain any: the characters, each once, that the model never or hardly ever saw in training, so "
+    "that it may invent their translation"
+)
 
 
 class Detection(BaseModel):
     """A language that a text may be written in."""
 
-    confidence: float = Field(description="from 0 to 100")
+    confidence: float = Field(description="from 0 to 100; about 0 for a text in none of the server's languages")
     language: str
 
 
@@ -61,6 +89,7 @@ class TranslateResponse(BaseModel):
     translatedText: str | list[str]  # noqa: N815
     detectedLanguage: Detection | list[Detection] | None = Field(None, description="only if source is auto")  # noqa: N815
     alternatives: list[str] | list[list[str]] | None = Field(None, description="only if requested")
+    unknownCharacters: str | None = Field(None, description=UNKNOWN)  # noqa: N815
 
 
 class Language(BaseModel):
@@ -103,6 +132,7 @@ class DeepLResponse(BaseModel):
     """The response of /v2/translate; the translations are in the order of the texts."""
 
     translations: list[DeepLTranslation]
+    unknown_characters: str | None = Field(None, description=UNKNOWN)
 
 
 @router.post(
@@ -127,9 +157,11 @@ async def translate(request: Request, service: ThisService) -> dict[str, Any]:
     translations = await translated(
         service, request, texts, sources, target=body.target, kind=body.format, alternatives=body.alternatives
     )
-    answer["translatedText"] = _like(body.q, [versions[0] for versions in translations])
+    answer["translatedText"] = _like(body.q, [versions[0] for versions in translations.texts])
     if body.alternatives:
-        answer["alternatives"] = _like(body.q, [versions[1:] for versions in translations])
+        answer["alternatives"] = _like(body.q, [versions[1:] for versions in translations.texts])
+    if translations.unknown_characters:
+        answer["unknownCharacters"] = translations.unknown_characters
     return answer
 
 
@@ -176,24 +208,40 @@ async def frontend_settings(service: ThisService) -> dict[str, Any]:
     }
 
 
-@deepl.post("/v2/translate", response_model=DeepLResponse, openapi_extra=takes(DeepLBody), responses=failures())
+@deepl.post(
+    "/v2/translate",
+    response_model=DeepLResponse,
+    response_model_exclude_unset=True,
+    openapi_extra=takes(DeepLBody),
+    responses=failures(),
+)
 async def translate_deepl(request: Request, service: ThisService) -> dict[str, Any]:
     """Translates texts in DeepL's format; send the API key in the header Authorization: DeepL-Auth-Key KEY."""
     body = await read(request, DeepLBody)
     service.check_key(request)
     service.check_characters(body.text)
-    given = body.source_lang and _code(body.source_lang)
-    sources = [given or service.languages.detect(text)[0].language for text in body.text]
-    kind = body.tag_handling or "text"
+    sources = [body.source_lang or service.languages.detect(text)[0].language for text in body.text]
     translations = await translated(
-        service, request, body.text, sources, target=_code(body.target_lang), kind=kind, alternatives=0
+        service, request, body.text, sources, target=body.target_lang, kind=body.tag_handling, alternatives=0
     )
-    return {
+    answer: dict[str, Any] = {
         "translations": [
             {"detected_source_language": source.upper(), "text": versions[0], "billed_characters": len(text)}
-            for text, source, versions in zip(body.text, sources, translations, strict=True)
+            for text, source, versions in zip(body.text, sources, translations.texts, strict=True)
         ]
     }
+    if translations.unknown_characters:
+        answer["unknown_characters"] = translations.unknown_characters
+    return answer
+
+
+class TranslatedTexts(NamedTuple):
+    """The translations of the texts of a request."""
+
+    texts: list[list[str]]
+    """The translations of each text, best first."""
+    unknown_characters: str
+    """The characters of all texts that the runs' vocabularies do not contain, each once."""
 
 
 async def translated(
@@ -205,8 +253,8 @@ async def translated(
     target: str,
     kind: str,
     alternatives: int,
-) -> list[list[str]]:
-    """The translations of each text from its source language, best first.
+) -> TranslatedTexts:
+    """The translations of each text from its source language.
 
     A text that is already in the target language is left unchanged. Raises HTTPException 400 for an invalid request.
     """
@@ -225,8 +273,9 @@ async def translated(
         runs[source] = run
     translate_all = translated_html if kind == "html" else translated_texts
 
-    async def every_text() -> list[list[str]]:
+    async def every_text() -> TranslatedTexts:
         results = [[text] for text in texts]
+        unknown: dict[str, None] = {}  # a set in the order of the texts
         for source, run in runs.items():
             indices = [index for index, code in enumerate(sources) if code == source]
 
@@ -237,12 +286,14 @@ async def translated(
                         f"Invalid request: {len(sentences)} sentences exceed the limit of {service.limits.sentences}",
                     )
                 translations = await service.batcher.translate(Task(run, n_best=alternatives + 1), sentences)
-                return [[hypothesis.text for hypothesis in ranked] or [""] for ranked in translations]
+                for sentence in translations:
+                    unknown.update(dict.fromkeys(sentence.unknown_characters))
+                return [[version.text for version in sentence.translations] or [""] for sentence in translations]
 
             translations = await translate_all([texts[index] for index in indices], source, alternatives + 1, translate)
             for index, versions in zip(indices, translations, strict=True):
                 results[index] = versions
-        return results
+        return TranslatedTexts(results, "".join(unknown))
 
     return await within(request, service.limits.seconds, every_text())
 
@@ -250,8 +301,3 @@ async def translated(
 def _like(query: str | list[str], answers: list[Any]) -> Any:
     """The first answer if the request has a single text, or all answers if it has a list."""
     return answers[0] if isinstance(query, str) else answers
-
-
-def _code(language: str) -> str:
-    """A DeepL language code without its region: 'en' for 'EN-US'."""
-    return language.partition("-")[0].lower()

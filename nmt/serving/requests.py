@@ -5,6 +5,7 @@ import itertools
 import json
 from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
+from urllib.parse import parse_qsl
 
 from fastapi import HTTPException, Request
 from pydantic import BaseModel, Field, ValidationError
@@ -81,9 +82,16 @@ async def read(request: Request, model: type[M]) -> M:
         if not isinstance(fields, dict):
             raise HTTPException(400, "Invalid request: the body must be a JSON object.")
     else:
-        form = await request.form()  # empty unless the content type is one for forms
+        if kind == "application/x-www-form-urlencoded":
+            # Starlette would read bytes that are not percent-encoded, as curl -d sends them, as Latin-1.
+            try:
+                form: Any = parse_qsl((await request.body()).decode(), keep_blank_values=True)
+            except UnicodeDecodeError as error:
+                raise HTTPException(400, "Invalid request: the form is not UTF-8; send UTF-8.") from error
+        else:
+            form = (await request.form()).multi_items()  # empty unless the content type is one for forms
         lists: dict[str, list[str]] = {}
-        for key, value in (*request.query_params.multi_items(), *form.multi_items()):
+        for key, value in (*request.query_params.multi_items(), *form):
             if isinstance(value, str):  # not an uploaded file
                 lists.setdefault(key, []).append(value)
         fields = {key: values if len(values) > 1 else values[0] for key, values in lists.items()}

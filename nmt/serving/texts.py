@@ -1,5 +1,6 @@
 """Translates texts of several lines and sentences: splits them into sentences, and joins the translations again."""
 
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
@@ -16,6 +17,8 @@ Translate = Callable[[Sequence[str]], Awaitable[list[list[str]]]]
 
 # HTML elements whose text is not prose.
 _NOT_PROSE = {"script", "style", "code", "pre", "textarea"}
+_HTML_SPACES = " \t\n\f\r"
+_SPACES_WITHIN = re.compile(f"[{_HTML_SPACES}]+")
 
 
 class SegmentedText(NamedTuple):
@@ -71,9 +74,8 @@ async def translated_html(pages: Sequence[str], language: str, number: int, tran
     except ParserRejectedMarkup as error:
         raise Mistake("The text cannot be read as HTML; use format=text.") from error
     nodes = [[node for node in soup.find_all(string=True) if _is_prose(node)] for soup in soups]
-    translations = iter(
-        await translated_texts([str(node) for page in nodes for node in page], language, number, translate)
-    )
+    prose = [_one_line(str(node)) for page in nodes for node in page]
+    translations = iter(await translated_texts(prose, language, number, translate))
     results = []
     for soup, page in zip(soups, nodes, strict=True):
         of_page = [next(translations) for _ in page]
@@ -89,9 +91,22 @@ async def translated_html(pages: Sequence[str], language: str, number: int, tran
     return results
 
 
+def _one_line(text: str) -> str:
+    """The text of an HTML element on one line, as a browser shows it; the white space around it is kept."""
+    inner = text.strip(_HTML_SPACES)
+    begin = text.index(inner)
+    return text[:begin] + _SPACES_WITHIN.sub(" ", inner) + text[begin + len(inner) :]
+
+
 def _is_prose(node: NavigableString) -> bool:
+    """Whether a text is translated: text for readers, and not marked as untranslatable by the nearest mark."""
     if type(node) is not NavigableString or not node.strip():  # comments and declarations are subclasses
         return False
-    return not any(
-        parent.name in _NOT_PROSE or parent.get("translate") == "no" for parent in node.parents if parent.name
-    )
+    if any(parent.name in _NOT_PROSE for parent in node.parents):
+        return False
+    for parent in node.parents:
+        if "notranslate" in (parent.get("class") or ()):  # Google's mark, which most translators honor
+            return False
+        if mark := parent.get("translate"):
+            return str(mark).lower() != "no"
+    return True

@@ -11,11 +11,10 @@ from typing import TypeVar
 import pytest
 
 from nmt.decoding.stepwise import Step
-from nmt.decoding.translator import Translation
 from nmt.insight.sentence_pair import best_translation
 from nmt.runs.load import LoadedRun
 from nmt.serving import batcher as batchers
-from nmt.serving.batcher import Abandoned, Batcher, QueueFull, Task, _QueuedSentence
+from nmt.serving.batcher import Abandoned, Batcher, QueueFull, Task, TranslatedSentence, _QueuedSentence
 from nmt.serving.gallery import Gallery
 
 T = TypeVar("T")
@@ -47,10 +46,13 @@ def test_sentences_that_wait_together_are_one_batch(gallery: Gallery, task: Task
         lines = ["one two.", "three", "four five six."]
         found = await asyncio.gather(*(batcher.translate(task, [line]) for line in lines))
         assert sizes == [3]
-        return [each[0][0].text for each in found]
+        return [sentence.translations[0].text for [sentence] in found]
 
     async def alone(batcher: Batcher, sizes: list[int]) -> list[str]:
-        return [(await batcher.translate(task, [line]))[0][0].text for line in ["one two.", "three", "four five six."]]
+        return [
+            (await batcher.translate(task, [line]))[0].translations[0].text
+            for line in ["one two.", "three", "four five six."]
+        ]
 
     assert with_batcher(gallery, action) == with_batcher(gallery, alone)
 
@@ -72,9 +74,9 @@ def test_every_batch_has_the_oldest_sentence_and_those_of_most_similar_length(ga
     async def action(batcher: Batcher, sizes: list[int]) -> None:
         batches: list[list[int]] = []
 
-        def translated(batch: Sequence[_QueuedSentence]) -> list[list[Translation]]:
+        def translated(batch: Sequence[_QueuedSentence]) -> list[TranslatedSentence]:
             batches.append([int(each.prefix) for each in batch])
-            return [[] for _ in batch]
+            return [TranslatedSentence([], "") for _ in batch]
 
         batcher._translated = translated
         lengths = random.Random(0).choices(range(1, 60), k=200)
@@ -147,7 +149,7 @@ def test_other_computations_take_places_in_the_queue_too(gallery: Gallery, task:
 def test_more_translations_than_the_run_searches_for_widen_the_beam(gallery: Gallery) -> None:
     async def action(batcher: Batcher, sizes: list[int]) -> None:
         [found] = await batcher.translate(Task("maps_luong", n_best=4), ["one two"])  # the run's own beam is 2
-        assert len(found) == 4
+        assert len(found.translations) == 4
 
     with_batcher(gallery, action)
 
@@ -227,7 +229,7 @@ def test_an_error_reaches_only_those_who_asked_for_it(gallery: Gallery, task: Ta
         wrong = batcher.translate(Task("maps_luong", beam_size=-1), ["one"])
         found = await asyncio.gather(wrong, batcher.translate(task, ["one"]), return_exceptions=True)
         assert isinstance(found[0], ValueError)
-        assert found[1][0][0].text is not None
+        assert found[1][0].translations[0].text is not None
 
     with_batcher(gallery, action)
 

@@ -27,6 +27,16 @@ def test_a_form_is_read_like_json(client: TestClient) -> None:
     assert client.post("/translate", data=ASKED).json() == client.post("/translate", json=ASKED).json()
 
 
+def test_a_form_is_utf_8_also_where_it_is_not_percent_encoded(client: TestClient) -> None:
+    header = {"content-type": "application/x-www-form-urlencoded"}
+    sent = client.post("/translate", content="q=số 北&source=vi&target=vi".encode(), headers=header)
+    assert sent.json() == {"translatedText": "số 北"}
+    assert error(client.post("/translate", content=b"q=\xff&source=vi&target=vi", headers=header)) == (
+        400,
+        "Invalid request: the form is not UTF-8; send UTF-8.",
+    )
+
+
 def test_fields_in_the_address_are_read_like_a_form(client: TestClient) -> None:
     assert client.post("/translate", params=ASKED).json() == client.post("/translate", json=ASKED).json()
     mixed = client.post("/translate", params={"source": "en"}, data={"q": "one two.", "target": "vi"})
@@ -90,6 +100,41 @@ def test_deepl(client: TestClient) -> None:
     assert answer["translations"][0]["text"] == client.post("/translate", json=ASKED).json()["translatedText"]
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"source": "EN", "target": "Vi"},
+        {"source": "en-US", "target": " vi"},
+        {"format": None},
+        {"format": ""},
+        {"format": "TEXT"},
+        {"alternatives": None},
+    ],
+)
+def test_met_clients_write_codes_in_any_case_and_no_format(client: TestClient, changes: dict) -> None:
+    assert client.post("/translate", json={**ASKED, **changes}).json() == client.post("/translate", json=ASKED).json()
+
+
+def test_met_nothing_to_translate_is_copied(client: TestClient) -> None:
+    texts = ["123", "😀", "https://example.org/", "1.", "- 2 -"]
+    assert client.post("/translate", json={**ASKED, "q": texts}).json() == {"translatedText": texts}
+    page = client.post("/translate", json={**ASKED, "q": "<b>12</b> 😀 &amp;", "format": "html"}).json()
+    assert page == {"translatedText": "<b>12</b> 😀 &amp;"}
+    [[copied]] = [client.post("/v1/translate", json={"text": "123", "n_best": 3}).json()["translations"]]
+    assert copied == {"text": "123", "log_prob": 0.0, "score": 0.0}
+    first = client.post("/translate", json={**ASKED, "q": ["one two.", "1. one two."]}).json()["translatedText"]
+    assert first[1] == f"1. {first[0]}"
+
+
+def test_unknown_characters_are_reported(client: TestClient) -> None:
+    texts = ["one 北京.", "😀 one", "two 京 ü"]
+    assert client.post("/translate", json={**ASKED, "q": texts}).json()["unknownCharacters"] == "北京ü"
+    deepl = client.post("/v2/translate", json={"text": texts, "source_lang": "en", "target_lang": "vi"}).json()
+    assert deepl["unknown_characters"] == "北京ü"
+    for text, unknown in (("one 北京.", "北京"), ("one", "")):
+        assert client.post("/v1/translate", json={"text": text}).json()["unknown_characters"] == unknown
+
+
 def test_languages_settings_and_health(client: TestClient) -> None:
     assert client.get("/languages").json() == [
         {"code": "en", "name": "English", "targets": ["vi", "en"]},
@@ -107,6 +152,7 @@ def test_languages_settings_and_health(client: TestClient) -> None:
     [
         ({"q": None}, 400, "Invalid request: q: Input should be a valid string"),
         ({"target": "xx"}, 400, "xx is not supported"),
+        ({"source": ""}, 400, "Invalid request: missing source parameter"),
         ({"source": "xx"}, 400, "xx is not supported"),
         ({"source": "vi", "target": "en"}, 400, "en is not available as a target language from vi"),
         ({"format": "pdf"}, 400, "pdf format is not supported"),

@@ -52,11 +52,29 @@ def test_the_second_translation_has_the_second_of_each_sentence() -> None:
         ('<i translate="no">one</i> two', '<i translate="no">one</i> TWO'),
         ("<script>one()</script><!-- two -->three", "<script>one()</script><!-- two -->THREE"),
         ("a &lt; b", "A &lt; B"),
+        ('<i class="a notranslate">one <b>two</b></i> three', '<i class="a notranslate">one <b>two</b></i> THREE'),
+        (
+            '<p translate="NO">one <b translate="yes">two</b></p>',
+            '<p translate="NO">one <b translate="yes">TWO</b></p>',
+        ),
         ("", ""),
     ],
 )
 def test_tags_stay(page: str, expected: str) -> None:
     assert html(page) == [expected]
+
+
+def test_met_html_white_space_of_the_source_is_a_space() -> None:
+    asked: list[str] = []
+
+    async def translate(sentences: Sequence[str]) -> list[list[str]]:
+        asked.extend(sentences)
+        return await shout(sentences)
+
+    page = "<p>\n  They returned\n\tto the theatre. <b>One</b>\n</p>\n<pre>a\nb</pre>"
+    [[found]] = asyncio.run(translated_html([page], "en", 1, translate))
+    assert asked == ["They returned to the theatre.", "One"]
+    assert found == "<p>\n  THEY RETURNED TO THE THEATRE. <b>ONE</b>\n</p>\n<pre>a\nb</pre>"
 
 
 def test_every_translation_of_a_page_has_the_tags() -> None:

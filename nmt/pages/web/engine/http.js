@@ -15,7 +15,7 @@ async function reached(promise) {
 /** Sends a question, and returns the answer if it is no error. @param {string} path @param {AbortSignal} signal @param {object} [question] */
 async function send(path, signal, question) {
   const headers = { ...key ? { authorization: `Bearer ${key}` } : {}, ...question ? { "content-type": "application/json" } : {} };
-  const answer = await reached(fetch(`/v1/${path}`, { ...question ? { method: "POST", body: JSON.stringify(question) } : {}, headers, signal }));
+  const answer = await reached(fetch(`v1/${path}`, { ...question ? { method: "POST", body: JSON.stringify(question) } : {}, headers, signal }));
   if (!answer.ok) throw new Error((await answer.json()).error);
   return answer;
 }
