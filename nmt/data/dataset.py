@@ -265,9 +265,10 @@ def _kept_by_text(
             for lines, _ in group:
                 pair = []
                 for language, tokenizer, line in zip(languages, tokenizers, lines, strict=True):
-                    normalized = normalize(line)
+                    kinds = changes(line)
+                    normalized = normalize(line) if kinds else line  # most lines of most corpora stay as they are
                     pair.append(tokenizer.respelled(normalized))
-                    changed.update(f"{language} {kind}" for kind in changes(line))
+                    changed.update(f"{language} {kind}" for kind in kinds)
                     changed[f"{language} tone marks"] += pair[-1] != normalized
                 read += 1
                 if read % _LOG_EVERY == 0:
