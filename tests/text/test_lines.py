@@ -4,7 +4,7 @@ import io
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.data.documents import documents_of_file
@@ -23,6 +23,7 @@ def of_bytes(content: bytes) -> list[str]:
 
 
 @given(TEXT)
+@settings(deadline=None)
 def test_a_line_ends_at_lf_or_crlf_alone(text: str) -> None:
     lines = lines_with_ends(text)
     assert "".join(lines) == text
@@ -33,6 +34,7 @@ def test_a_line_ends_at_lf_or_crlf_alone(text: str) -> None:
 
 
 @given(TEXT)
+@settings(deadline=None)
 def test_the_server_and_the_filter_translate_the_same_lines(text: str) -> None:
     of_filter = [line for line in map(normalize, of_bytes(text.encode())) if line]
     assert [line for line in map(normalize, segment(text, "en").sentences) if line] == of_filter

@@ -5,7 +5,7 @@ import random
 
 import pytest
 import sentencepiece
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.errors import Mistake
@@ -145,6 +145,7 @@ LETTERS = "aàệ字\U0001f600"
 
 
 @given(st.lists(st.text(f"{LETTERS} ", max_size=12), max_size=4), st.sampled_from([1, 200, 700, 2000]))
+@settings(deadline=None)
 def test_long_lines_are_cut_without_losing_a_word(given, times):
     lines = [normalize(line * times) for line in given]
     parts = cut_long_lines(lines)

@@ -3,7 +3,7 @@
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.text import Tokenizer, normalize, train_tokenizer
@@ -29,6 +29,7 @@ BOTH = [
 
 
 @given(TEXT)
+@settings(deadline=None)
 def test_there_and_back(text: str) -> None:
     old, new = with_tone_marks(text, "old"), with_tone_marks(text, "new")
     assert with_tone_marks(new, "old") == with_tone_marks(old, "old") == old
