@@ -8,6 +8,11 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import NamedTuple
 
+from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
 from tabulate import tabulate
 
 
@@ -90,6 +95,31 @@ class Table(NamedTuple):
             [[str(cell).replace("|", "\\|") for cell in row] for row in part] for part in ([self.header], self.rows)
         )
         return self._formatted("pipe", header[0], rows)
+
+    def screen(self, width: int) -> str:
+        """The table for a terminal. Columns that do not fit go into further tables, which repeat the first column."""
+        columns = [[str(cell) for cell in column] for column in self._columns()]
+        # Two more columns of the terminal: a blank of rich's padding and one of its box.
+        widths = [
+            2 + max(cell_len(text) for text in (name, *cells)) for name, cells in zip(self.header, columns, strict=True)
+        ]
+        parts: list[list[int]] = [[0]]
+        for number in range(1, len(columns)):
+            if len(parts[-1]) > 1 and 1 + sum(widths[other] for other in (*parts[-1], number)) > width:
+                parts.append([0])
+            parts[-1].append(number)
+        texts = []
+        for part in parts:
+            table = RichTable(box=SIMPLE_HEAD, padding=(0, 0, 0, 1))
+            for number in part:
+                numeric = _is_numeric(self._columns()[number])
+                table.add_column(Text(self.header[number]), justify="right" if numeric else "left", no_wrap=True)
+            for row in zip(*(columns[number] for number in part), strict=True):
+                table.add_row(*map(Text, row))
+            written = io.StringIO()
+            Console(file=written, width=1 + sum(widths), color_system=None).print(table)
+            texts.append("\n".join(line.rstrip() for line in written.getvalue().splitlines() if line.strip()))
+        return "\n\n".join(texts)
 
     def latex(self) -> str:
         """A LaTeX tabular environment with the rules of the booktabs package."""

@@ -71,3 +71,16 @@ def test_the_deviation_is_that_of_a_sample_and_one_value_has_none() -> None:
 def test_a_p_value_is_never_printed_as_zero() -> None:
     assert [str(PValue(p)) for p in (0.25, 0.001, 0.0009, 0.0)] == ["0.250", "0.001", "<0.001", "<0.001"]
     assert Table(["p"], [[""], [PValue(0.0001)]]).csv() == 'p\n""\n0.0001\n'
+
+
+def test_on_a_terminal_columns_that_do_not_fit_follow_below() -> None:
+    table = Table(["row", "BLEU", "name"], [["1", Number(98.5, ".2f"), "câu [b]"], ["2", "", "x"]])
+    assert table.screen(80).splitlines() == [
+        "  row   BLEU  name",
+        " ────────────────────",
+        "    1  98.50  câu [b]",
+        "    2         x",
+    ]
+    first, second = table.screen(20).split("\n\n")
+    assert [line.split() for line in first.splitlines()[::3]] == [["row", "BLEU"], ["2"]]
+    assert [line.split() for line in second.splitlines()[::3]] == [["row", "name"], ["2", "x"]]

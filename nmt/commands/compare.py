@@ -11,7 +11,7 @@ from nmt.scoring.score_table import file_systems, report, run_system
 
 
 def compare(job: Job[CompareSettings]) -> None:
-    """Prints the comparison table and writes it to `out` as Markdown, CSV, LaTeX and JSON, with a chart."""
+    """Prints the comparison and writes it to `out` as Markdown, CSV, LaTeX and JSON, with a chart."""
     settings = job.settings
     out = folder_to_write("out", settings.out)
     if settings.outputs:
@@ -31,4 +31,4 @@ def compare(job: Job[CompareSettings]) -> None:
             # The first run reads the references; the others must have the same ones.
             system, references = run_system(run.path, settings.device, settings.split, described, references or None)
             systems.append(system)
-    print(report(systems, references, out))
+    print(report(systems, references, out).printed())

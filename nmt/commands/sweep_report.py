@@ -36,7 +36,7 @@ def sweep_report(records: Sequence[JobRecord]) -> str:
             without_result[name] = f"not compared: {error}"
     if references is None:
         return "\n".join(["No job has a result:", "", *(f"- {job}: {why}" for job, why in without_result.items())])
-    return report(systems, references, Path(records[0].folder).parent, without_result)
+    return report(systems, references, Path(records[0].folder).parent, without_result).printed()
 
 
 def varying_overrides(records: Sequence[JobRecord]) -> dict[str, list[str]]:

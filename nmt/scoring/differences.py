@@ -1,8 +1,10 @@
 """The settings that differ between configurations, for the first columns of a comparison."""
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from functools import cache
+from pathlib import Path
 
 import yaml
 
@@ -10,22 +12,27 @@ from nmt.config.keys import leaves
 from nmt.config.messages import written
 from nmt.config.nodes import CONFIGS, Config
 
-# These keys do not affect the result of a run.
-_NOT_COMPARED = ("run_dir", "resume", "overwrite", "cache_dir", "logger", "callbacks", "checkpoints")
+# These keys, or all keys below them, do not affect the result of a run.
+_NOT_COMPARED = (
+    *("run_dir", "resume", "overwrite", "cache_dir", "logger", "callbacks", "checkpoints"),
+    *("trainer.log_every_n_steps", "validation.probes"),
+)
 
 
 def differences(configs: Sequence[Config]) -> dict[str, list[str]]:
     """The keys whose values differ between the configurations that have them, with the value printed for each.
 
     An object is printed as the name of its YAML file, such as `dot`. A key that the sites of a model inherit from the
-    whole configuration, such as the scorer, appears once.
+    whole configuration, such as the scorer, appears once, and what follows from another difference not at all: the
+    keys that a choice sets itself, such as the layers of model=luong, and those that are computed, such as
+    schedule.steps from trainer.max_steps.
     """
     names = _names_of_classes()
     printed = [
         {
             key: names.get(value, value.rpartition(".")[2]) if key.endswith("_target_") else written(value)
             for key, value in leaves(config).items()
-            if key.split(".")[0] not in _NOT_COMPARED
+            if not any(f"{key}.".startswith(f"{left_out}.") for left_out in _NOT_COMPARED)
         }
         for config in configs
     ]
@@ -35,7 +42,43 @@ def differences(configs: Sequence[Config]) -> dict[str, list[str]]:
     repeated = {
         key for key in columns for other in columns if key.endswith(f".{other}") and columns[key] == columns[other]
     }
-    return {key.removesuffix("._target_"): values for key, values in columns.items() if key not in repeated}
+    shown = {key: values for key, values in columns.items() if key not in repeated}
+    following = {
+        key
+        for key in shown
+        if _set_by_a_choice(key, shown) or any(shown.get(source) == shown[key] for source in _sources().get(key, ()))
+    }
+    return {key.removesuffix("._target_"): values for key, values in shown.items() if key not in following}
+
+
+def _set_by_a_choice(key: str, columns: Mapping[str, Sequence[str]]) -> bool:
+    """Whether the choices of a key's group differ, and each run has the value that its own choice sets."""
+    group, _, part = key.partition(".")
+    choice = next((name for name in (f"{group}._target_", f"{group}.name") if name in columns), key)
+    if choice == key:
+        return False
+    defaults = [_settings_of_choice(group, chosen) for chosen in columns[choice]]
+    return all(
+        value in ("", written_default.get(part)) for value, written_default in zip(columns[key], defaults, strict=True)
+    )
+
+
+@cache
+def _settings_of_choice(group: str, choice: str) -> dict[str, str]:
+    """The keys in the file of a choice, with the value printed for each; empty if there is no such file."""
+    file = CONFIGS / group / f"{choice}.yaml"
+    return {key: written(value) for key, value in leaves(_node(file)).items()} if file.is_file() else {}
+
+
+@cache
+def _sources() -> dict[str, set[str]]:
+    """The keys from which others are computed, such as trainer.max_steps for schedule.steps."""
+    sources: dict[str, set[str]] = {}
+    for path in sorted(CONFIGS.glob("*/*.yaml")):
+        for key, value in _node(path).items():
+            if isinstance(value, str) and "${" in value:
+                sources.setdefault(f"{path.parent.name}.{key}", set()).update(re.findall(r"\w+\.\w+", value))
+    return sources
 
 
 def _number(printed: str) -> float | str:
@@ -52,9 +95,14 @@ def _names_of_classes() -> dict[str, str]:
     """The name of the YAML file in configs/ for each class."""
     names: dict[str, str] = {}
     for path in sorted(CONFIGS.glob("*/*.yaml")):
-        node = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-        # Scorers, normalizers and norms are nested under the name of their group, so that a site can have its own.
-        target = (node.get(path.parent.name) or node).get("_target_")
-        if target:
+        if target := _node(path).get("_target_"):
             names.setdefault(target, path.stem)
     return names
+
+
+def _node(path: Path) -> Config:
+    """What a choice sets below its group."""
+    node = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    # Some are nested under the name of their group: those of which a site can have its own, such as scorers, and those
+    # that also set keys outside their group, such as schedules.
+    return node.get(path.parent.name) or node

@@ -2,6 +2,9 @@
 
 import json
 import logging
+import shutil
+import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -43,8 +46,7 @@ class System(NamedTuple):
         return headline["value"], *headline["interval"]
 
     def name(self) -> str:
-        parts = [value if key in ("run", "output") else f"{key} {value}" for key, value in self.settings.items()]
-        return ", ".join(parts) or "the run"
+        return _name(self.settings) or "the run"
 
 
 class Setting(NamedTuple):
@@ -52,6 +54,74 @@ class Setting(NamedTuple):
 
     settings: dict[str, str]
     systems: list[System]
+
+
+class Part(NamedTuple):
+    """A table of a comparison; on a terminal, its rows are numbered and their settings listed below."""
+
+    caption: str
+    table: Table
+    figures: Table
+    """The table without the settings, with the number of each row instead."""
+    rows: Sequence[str]
+    """The settings of each row."""
+
+
+class Comparison(NamedTuple):
+    """What is printed about a comparison."""
+
+    parts: Mapping[str, Part]
+    """By the names of their files."""
+    notes: Sequence[str]
+    signatures: Mapping[str, str]
+    without_result: Mapping[str, str]
+    """The reason why a job has no row."""
+
+    def markdown(self) -> str:
+        blocks = [block for part in self.parts.values() for block in (part.caption, part.table.markdown()) if block]
+        blocks += ["\n".join(f"- {name} {signature}" for signature, name in self.signatures.items()), *self.notes]
+        if self.without_result:
+            blocks += ["Without a result:", "\n".join(f"- {job}: {why}" for job, why in self.without_result.items())]
+        return "\n\n".join(blocks)
+
+    def screen(self, width: int) -> str:
+        """The comparison for a terminal with this many columns; no label is cut."""
+
+        def wrapped(text: str, first: str = "", rest: str = "") -> str:
+            return textwrap.fill(
+                text,
+                width,
+                initial_indent=first,
+                subsequent_indent=rest,
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+
+        blocks = []
+        for part in self.parts.values():
+            blocks += [block for block in (part.caption, part.figures.screen(width)) if block]
+            margin = len(str(len(part.rows))) + 4
+            blocks.append(
+                "\n".join(
+                    wrapped(row, f"  {number}".ljust(margin), " " * margin) for number, row in enumerate(part.rows, 1)
+                )
+            )
+        blocks += [wrapped(note) for note in self.notes]
+        for signature, name in self.signatures.items():
+            lines = [f"{name}\n  "]
+            for field in signature.split("|"):  # the only places where a signature may be broken
+                if len(lines[-1].split("\n")[-1]) + len(field) > width:
+                    lines.append("  ")
+                lines[-1] += f"{field}|"
+            blocks.append("\n".join(lines).removesuffix("|"))
+        if self.without_result:
+            jobs = [wrapped(f"{job}: {why}", "- ", "  ") for job, why in self.without_result.items()]
+            blocks += ["Without a result:", "\n".join(jobs)]
+        return "\n\n".join(blocks)
+
+    def printed(self) -> str:
+        """For standard output: Markdown in files and pipes, and what fits the terminal on one."""
+        return self.screen(shutil.get_terminal_size().columns) if sys.stdout.isatty() else self.markdown()
 
 
 def run_system(
@@ -126,8 +196,8 @@ def report(
     references: Sequence[Sequence[str]],
     out: Path,
     without_result: Mapping[str, str] | None = None,
-) -> str:
-    """Returns the comparison as Markdown, and writes it to the folder `out` as Markdown, CSV, LaTeX, JSON and a chart.
+) -> Comparison:
+    """Compares systems, and writes the comparison to the folder `out` as Markdown, CSV, LaTeX, JSON and a chart.
 
     If some settings were run with several seeds, p compares settings; otherwise it compares systems. `without_result`
     gives the reason why a job has no row. Raises Mistake if the BLEU scores are not comparable.
@@ -146,25 +216,28 @@ def report(
             [[system.hypotheses for system in setting.systems] for setting in settings], references, metric
         )
         corrected = [1.0, *holm(setting_p[1:])]
-        tables = {"comparison": system_table(systems), "comparison_means": setting_table(settings, corrected)}
+        parts = {"comparison": system_part(systems), "comparison_means": setting_part(settings, corrected)}
         test = f"the multi-bootstrap over sentences and seeds, {RESAMPLES:,} resamples (Sellam et al. 2022)"
     else:
         system_p = approximate_randomization([system.hypotheses for system in systems], references, metric)
         setting_p = []
         corrected = [1.0, *holm(system_p[1:])]
-        tables = {"comparison": system_table(systems, corrected)}
+        parts = {"comparison": system_part(systems, corrected)}
         test = f"approximate randomization over sentences, {TRIALS:,} trials (Riezler & Maxwell 2005)"
-    notes = _notes(systems, corrected, test)
-    captions = {"comparison_means": "Mean ± standard deviation over seeds:"}
-    missing = [f"- {name}: {reason}" for name, reason in (without_result or {}).items()]
-    parts = [part for name, table in tables.items() for part in (captions.get(name), table.markdown()) if part]
-    text = "\n\n".join([*parts, *notes, *(["Without a result:", "\n".join(missing)] if missing else [])])
+    signatures = {
+        score["signature"]: score["name"]
+        for name in _SCORES
+        for system in systems
+        for score in system.scores["scores"]
+        if score["name"] == name
+    }
+    comparison = Comparison(parts, _notes(corrected, test), signatures, dict(without_result or {}))
     out.mkdir(parents=True, exist_ok=True)
-    (out / "comparison.md").write_text(text + "\n", encoding="utf-8")
-    for name, table in tables.items():
-        (out / f"{name}.csv").write_text(table.csv(), encoding="utf-8")
+    (out / "comparison.md").write_text(comparison.markdown() + "\n", encoding="utf-8")
+    for name, part in parts.items():
+        (out / f"{name}.csv").write_text(part.table.csv(), encoding="utf-8")
     (out / "comparison.tex").write_text(
-        "\n\n".join(table.latex() for table in tables.values()) + "\n", encoding="utf-8"
+        "\n\n".join(part.table.latex() for part in parts.values()) + "\n", encoding="utf-8"
     )
     (out / "sentences.csv").write_text(_sentences(systems, references).csv(), encoding="utf-8")
     record = {
@@ -188,27 +261,28 @@ def report(
             }
             for setting, p, uncorrected in zip(settings, corrected if settings else (), setting_p, strict=True)
         ],
-        "without_result": dict(without_result or {}),
+        "without_result": comparison.without_result,
     }
     write_json(out / "comparison.json", record)
     score_bars([system.name() for system in systems], [system.bleu() for system in systems], out / "comparison.png")
-    return text
+    return comparison
 
 
-def system_table(systems: Sequence[System], p_values: Sequence[float] | None = None) -> Table:
+def system_part(systems: Sequence[System], p_values: Sequence[float] | None = None) -> Part:
     """One row per system, with its p-value against the first system. Columns without any values are left out."""
     p_cells = ["" for _ in systems] if p_values is None else _p_cells(p_values)
-    return _table([(system.settings, _figures(system, p)) for system, p in zip(systems, p_cells, strict=True)])
+    rows = [(system.settings, _figures(system, p)) for system, p in zip(systems, p_cells, strict=True)]
+    return _part("", rows)
 
 
-def setting_table(settings: Sequence[Setting], p_values: Sequence[float]) -> Table:
+def setting_part(settings: Sequence[Setting], p_values: Sequence[float]) -> Part:
     """One row per setting: its number of seeds, its means, and the p-value of its mean BLEU against the first one's."""
     rows = []
     for setting, p in zip(settings, _p_cells(p_values), strict=True):
         means = _means(setting)
         seeds = Number(len(setting.systems), "d")
         rows.append((setting.settings, {"seeds": seeds, "BLEU": means.pop("BLEU"), "p": p, **means}))
-    return _table(rows)
+    return _part("Mean ± standard deviation over seeds:", rows)
 
 
 def by_setting(systems: Sequence[System]) -> list[Setting]:
@@ -222,10 +296,24 @@ def by_setting(systems: Sequence[System]) -> list[Setting]:
     return [Setting(dict(settings), group) for settings, group in groups.items()]
 
 
-def _table(rows: Sequence[tuple[Mapping[str, str], Mapping[str, Cell]]]) -> Table:
+def _part(caption: str, rows: Sequence[tuple[Mapping[str, str], Mapping[str, Cell]]]) -> Part:
     full: list[dict[str, Cell]] = [{**settings, **figures} for settings, figures in rows]
     header = [key for key in full[0] if any(row[key] != "" for row in full)]
-    return Table(header, [[row[key] for key in header] for row in full])
+    measured = [key for key in header if key in rows[0][1]]
+    return Part(
+        caption,
+        Table(header, [[row[key] for key in header] for row in full]),
+        Table(
+            ["row", *measured],
+            [[Number(number, "d"), *(row[key] for key in measured)] for number, row in enumerate(full, 1)],
+        ),
+        [_name(settings) or "all settings are equal" for settings, _ in rows],
+    )
+
+
+def _name(settings: Mapping[str, str]) -> str:
+    parts = [value if key in ("run", "output") else f"{key} {value}" for key, value in settings.items() if value]
+    return ", ".join(parts)
 
 
 def _p_cells(p_values: Sequence[float]) -> list[Cell]:
@@ -274,16 +362,9 @@ def _perplexity(system: System) -> float | None:
     return recorded.get("word") if recorded.get("lines") == len(system.hypotheses) else None
 
 
-def _notes(systems: Sequence[System], p_values: Sequence[float], test: str) -> list[str]:
-    """How the scores were computed, what p means, and which rows do not differ significantly from the first one."""
-    signatures = dict.fromkeys(
-        f"{score['name']} {score['signature']}"
-        for name in _SCORES
-        for system in systems
-        for score in system.scores["scores"]
-        if score["name"] == name
-    )
-    notes = ["Brackets: 95 % confidence interval.", "\n".join(f"- {signature}" for signature in signatures)]
+def _notes(p_values: Sequence[float], test: str) -> list[str]:
+    """What the brackets and p mean, and which rows do not differ significantly from the first one."""
+    notes = ["Brackets: 95 % confidence interval."]
     if len(p_values) > 1:
         correction = f", corrected for {len(p_values) - 1} comparisons (Holm 1979)" if len(p_values) > 2 else ""
         notes.append(

@@ -75,3 +75,16 @@ def test_runs_and_outputs_exclude_each_other_and_outputs_need_references(
 ) -> None:
     with pytest.raises(Mistake, match=message):
         compare(job(tmp_path, **changes))
+
+
+def test_a_terminal_gets_another_form_than_files_and_pipes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, ref=REFERENCES, a=REFERENCES)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    compare(job(tmp_path, outputs=[str(tmp_path / "a")], reference=str(tmp_path / "ref")))
+    printed = capsys.readouterr().out
+    assert "|:--" not in printed
+    assert str(tmp_path / "a") in printed
+    assert "|:--" in (tmp_path / "out" / "comparison.md").read_text(encoding="utf-8")

@@ -50,3 +50,20 @@ def test_a_key_that_some_lack_is_shown_if_the_others_differ() -> None:
 
 def test_the_folder_of_a_run_is_no_difference() -> None:
     assert of("seed=3", "seed=3 overwrite=true") == {}
+
+
+def test_what_follows_from_another_difference_is_left_out() -> None:
+    assert of("trainer.max_steps=100", "trainer.max_steps=200") == {"trainer.max_steps": ["100", "200"]}
+    assert of("trainer.max_steps=100 schedule.steps=50", "trainer.max_steps=200")["schedule.steps"] == ["50", "200"]
+    assert of("schedule=noam model.dim=64", "schedule=noam model.dim=32") == {"model.dim": ["64", "32"]}
+
+
+def test_a_choice_says_what_it_sets_itself() -> None:
+    assert of("model=luong scorer=dot", "model=transformer scorer=dot") == {"model": ["luong", "transformer"]}
+    assert of("data=iwslt15", "data=envi") == {"data.name": ["iwslt15", "envi"]}
+    own = of("model=luong scorer=dot model.num_layers=3", "model=transformer scorer=dot")
+    assert own == {"model": ["luong", "transformer"], "model.num_layers": ["3", "2"]}
+
+
+def test_what_only_tells_how_a_run_is_watched_is_no_difference() -> None:
+    assert of("trainer.log_every_n_steps=10 validation.probes=2", "trainer.log_every_n_steps=20") == {}

@@ -11,7 +11,7 @@ import pytest
 from nmt.errors import Mistake
 from nmt.evaluation.scores import headline_metrics
 from nmt.evaluation.significance import approximate_randomization, holm, multi_bootstrap
-from nmt.scoring.score_table import Setting, System, by_setting, file_systems, report, setting_table, system_table
+from nmt.scoring.score_table import Setting, System, by_setting, file_systems, report, setting_part, system_part
 
 REFERENCES = [f"Câu số {n} rất hay và rất dài." for n in range(30)]
 
@@ -46,7 +46,7 @@ def printed(rows: Any) -> list[list[str]]:
 
 def test_a_row_has_what_differs_and_its_figures_and_no_column_is_empty() -> None:
     rows = [system({"scorer": "dot"}, parameters=12345), system({"scorer": "none"}, 2)]
-    table = system_table(rows, [1.0, 0.25])
+    table = system_part(rows, [1.0, 0.25]).table
     assert table.header == ["scorer", "BLEU", "p", "chrF2", "TER", "perplexity", "parameters"]
     assert printed(table.rows) == [
         ["dot", "100.00 [99.50, 100.50]", "", "99.00 [98.50, 99.50]", "0.00 [-0.50, 0.50]", "3.00", "12,345"],
@@ -62,7 +62,7 @@ def test_seeds_of_equal_settings_are_grouped() -> None:
 
 
 def test_a_setting_has_the_mean_and_deviation_of_its_seeds_and_one_p() -> None:
-    table = setting_table(by_setting(three()), [1.0, 0.25])
+    table = setting_part(by_setting(three()), [1.0, 0.25]).table
     assert table.header == ["scorer", "seeds", "BLEU", "p", "chrF2", "TER", "perplexity"]
     assert printed(table.rows) == [
         ["dot", "2", "98.00 ± 1.41", "", "97.00 ± 1.41", "2.00 ± 1.41", "5.00 ± 1.41"],
@@ -72,7 +72,7 @@ def test_a_setting_has_the_mean_and_deviation_of_its_seeds_and_one_p() -> None:
 
 def test_every_form_of_the_report_has_the_means_over_seeds(tmp_path: Path) -> None:
     rows = three()
-    text = report(rows, [REFERENCES], tmp_path)
+    text = report(rows, [REFERENCES], tmp_path).markdown()
     assert "Mean ± standard deviation over seeds:" in text
     assert "98.00 ± 1.41" in text
     assert text + "\n" == (tmp_path / "comparison.md").read_text(encoding="utf-8")
@@ -92,7 +92,7 @@ def test_every_form_of_the_report_has_the_means_over_seeds(tmp_path: Path) -> No
 
 
 def test_with_several_seeds_no_run_is_tested_against_a_single_run(tmp_path: Path) -> None:
-    text = report(three(), [REFERENCES], tmp_path)
+    text = report(three(), [REFERENCES], tmp_path).markdown()
     assert "row 1; by the multi-bootstrap over sentences and seeds, 1,000 resamples (Sellam et al. 2022)." in text
     assert "p" not in read_csv(tmp_path / "comparison.csv")[0]
     found = json.loads((tmp_path / "comparison.json").read_text(encoding="utf-8"))
@@ -101,7 +101,7 @@ def test_with_several_seeds_no_run_is_tested_against_a_single_run(tmp_path: Path
 
 def test_without_seeds_p_compares_runs(tmp_path: Path) -> None:
     rows = [system({"scorer": "dot"}), system({"scorer": "none"}, 9), system({"scorer": "general"})]
-    text = report(rows, [REFERENCES], tmp_path)
+    text = report(rows, [REFERENCES], tmp_path).markdown()
     assert (
         "p: how often two equally good systems differ in BLEU by at least as much as this row and row 1; by "
         "approximate randomization over sentences, 10,000 trials (Riezler & Maxwell 2005), corrected for 2 comparisons "
@@ -132,7 +132,7 @@ def test_csv_has_plain_numbers_and_two_columns_for_an_interval(tmp_path: Path) -
 
 
 def test_jobs_without_a_result_are_listed_with_the_reason(tmp_path: Path) -> None:
-    text = report([system({"scorer": "dot"})], [REFERENCES], tmp_path, {"job 1": "num_heads=5 is too many"})
+    text = report([system({"scorer": "dot"})], [REFERENCES], tmp_path, {"job 1": "num_heads=5 is too many"}).markdown()
     assert text.endswith("Without a result:\n\n- job 1: num_heads=5 is too many")
     found = json.loads((tmp_path / "comparison.json").read_text(encoding="utf-8"))
     assert found["without_result"] == {"job 1": "num_heads=5 is too many"}
@@ -141,7 +141,7 @@ def test_jobs_without_a_result_are_listed_with_the_reason(tmp_path: Path) -> Non
 def test_a_perplexity_that_leaves_out_lines_is_not_compared() -> None:
     short = system({"scorer": "location"})
     short.scores["perplexity"]["lines"] = 29
-    assert "perplexity" not in system_table([short]).header
+    assert "perplexity" not in system_part([short]).table.header
 
 
 def test_scores_of_tokens_and_of_plain_text_are_not_compared(tmp_path: Path) -> None:
@@ -161,6 +161,27 @@ def test_files_of_translations_get_every_score_with_interval_and_signature(tmp_p
     for score in scores.values():
         assert score["interval"][0] < score["value"] < score["interval"][1]
         assert "version:" in score["signature"]
-    text = report([found], references, tmp_path / "out")
+    text = report([found], references, tmp_path / "out").markdown()
     assert "- TER nrefs:1" in text
     assert {"BLEU low", "chrF2 low", "TER low"} <= set(read_csv(tmp_path / "out" / "comparison.csv")[0])
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_on_a_terminal_every_line_fits_and_no_label_is_cut(tmp_path: Path, width: int) -> None:
+    name = "runs/sample_en-vi/transformer_gaussian_learned_global_softmax/seed"
+    figures = {"parameters": 1234567, "target_tokens_per_second": 12345, "peak_memory_mib": 1234}
+    rows = [
+        system({"run": f"{name}{seed}", "scorer": scorer, "seed": seed}, drop, **figures)
+        for seed, scorer, drop in [("1", "gaussian_learned", 1), ("2", "gaussian_learned", 3), ("1", "none", 14)]
+    ]
+    comparison = report(rows, [REFERENCES], tmp_path, {"job 7": "num_heads=5 does not divide model.dim=64 " * 3})
+    screen = comparison.screen(width)
+    assert max(map(len, screen.splitlines())) <= width
+    words = {word.rstrip(",") for word in screen.split()}
+    for part in comparison.parts.values():
+        for row in part.table.rows:
+            for cell in row:
+                assert {word.rstrip(",") for word in str(cell).split()} <= words
+    assert "…" not in screen
+    assert screen.count("perplexity") == 2  # each column once, however many tables there are
+    assert set(comparison.notes) <= {" ".join(block.split()) for block in screen.split("\n\n")}
