@@ -118,7 +118,7 @@ class Table(NamedTuple):
                 table.add_row(*map(Text, row))
             written = io.StringIO()
             Console(file=written, width=1 + sum(widths), color_system=None).print(table)
-            texts.append("\n".join(line.rstrip() for line in written.getvalue().splitlines() if line.strip()))
+            texts.append("\n".join(line.rstrip() for line in written.getvalue().split("\n") if line.strip()))
         return "\n\n".join(texts)
 
     def latex(self) -> str:
