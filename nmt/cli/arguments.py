@@ -17,7 +17,8 @@ from nmt.errors import Mistake
 
 SWEEP = frozenset({"-m", "--multirun"})
 HELP = frozenset({"-h", "--help"})
-INSPECT = frozenset({"-c", "--cfg", "-i", "--info", "-p", "--package", "--resolve", "--version", "--hydra-help"})
+VERSION = "--version"
+INSPECT = frozenset({"-c", "--cfg", "-i", "--info", "-p", "--package", "--resolve", "--hydra-help"})
 """Flags that make Hydra itself print the configuration, or information about it."""
 
 _OVERRIDE = re.compile(r"(\+{0,2})([\w.]+)=(.*)", re.DOTALL)
@@ -31,7 +32,7 @@ def flags(arguments: Sequence[str]) -> set[str]:
     """The arguments that begin with a dash, without their values. Raises Mistake for an unknown flag."""
     options = {argument.partition("=")[0]: argument for argument in arguments if argument.startswith("-")}
     for flag, argument in options.items():
-        if flag not in SWEEP | HELP | INSPECT:
+        if flag not in SWEEP | HELP | INSPECT | {VERSION}:
             key, _, value = argument.lstrip("-").partition("=")
             raise Mistake(f"Unknown option '{argument}'. Write key=value without dashes: {key}={value or 'VALUE'}.")
     return set(options)

@@ -5,12 +5,16 @@ import os
 import pkgutil
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NoReturn
 
-from nmt.cli.arguments import HELP, INSPECT, SWEEP, flags, for_hydra
+from hydra.core.override_parser.types import Override
+
+from nmt.cli.arguments import HELP, INSPECT, SWEEP, VERSION, flags, for_hydra
 from nmt.cli.compose import choices_and_values, job_of, parsed, run_hydra
-from nmt.cli.help import help_text
+from nmt.cli.help import group_help, help_text
 from nmt.cli.settings_class import settings_class
 from nmt.cli.sweep import run_sweep
 from nmt.config.nodes import CONFIGS
@@ -62,10 +66,16 @@ def _run(
         raise Mistake("Standard output is closed. Redirect it to a file, a pipe or /dev/null.")
     typed = sys.argv[1:]
     options = flags(typed)
+    if VERSION in options:
+        print(version_text())
+        return 0
+    # After --help, a word without '=' is the name of a group.
+    groups = [word for word in typed if "=" not in word and word[:1] != "-"] if options & HELP and not words else []
+    typed = [word for word in typed if word not in groups]
     # Hydra's own flags take words, such as --cfg job, which must not be collected.
     arguments = for_hydra(typed, settings_class(name), None if options & INSPECT else words)
     if options & HELP:
-        return _help(name, description, arguments, sweep=bool(options & SWEEP))
+        return _help(name, description, arguments, groups, sweep=bool(options & SWEEP))
     if options & INSPECT:
         sys.argv[1:] = [argument for argument in arguments if argument not in SWEEP]
         run_hydra(name, lambda composed: None)
@@ -77,18 +87,37 @@ def _run(
     return 0
 
 
-def _help(name: str, description: str, arguments: Sequence[str], sweep: bool) -> int:
-    """Prints the help for the choices in the arguments. If they are invalid, prints the default help and raises."""
+def _help(name: str, description: str, arguments: Sequence[str], groups: Sequence[str], *, sweep: bool) -> int:
+    """Prints the help for the choices in the arguments, of the whole command or of the given groups.
+
+    If the arguments are invalid, prints the default help and raises.
+    """
+
+    def show(overrides: Sequence[Override]) -> None:
+        choices, config = choices_and_values(name, overrides)
+        if groups:
+            print("\n\n".join(group_help(CONFIGS, name, group, choices, config) for group in groups))
+        else:
+            print(help_text(CONFIGS, name, description, choices=choices, config=config))
+
     try:
         overrides = parsed(name, [argument for argument in arguments if not argument.startswith("-")], sweep)
         single = [override for override in overrides if not override.is_sweep_override()]
-        choices, config = choices_and_values(name, single)
+        choices_and_values(name, single)
     except Mistake:
-        choices, config = choices_and_values(name, [])
-        print(help_text(CONFIGS, name, description, choices=choices, config=config))
+        show([])
         raise
-    print(help_text(CONFIGS, name, description, choices=choices, config=config))
+    show(single)
     return 0
+
+
+def version_text() -> str:
+    """The version of this package and, below it, those of the libraries that matter in a report of a fault."""
+    lines = []
+    for name in ("nmt-attention", "torch", "lightning", "sacrebleu", "sentencepiece"):
+        with suppress(PackageNotFoundError):  # this package is not, if it only lies in the working folder
+            lines.append(f"{name.removesuffix('-attention')} {version(name)}")
+    return "\n".join(lines)
 
 
 class StandardErrorHandler(logging.StreamHandler):

@@ -1,4 +1,7 @@
-"""--help: the examples of a command, the choices of each group and the keys, as in the YAML files."""
+"""--help: the examples of a command, the choices of each group and the keys, as in the YAML files.
+
+Lines are wrapped to the terminal. --help GROUP shows the choices and keys of one group alone.
+"""
 
 import re
 import shutil
@@ -9,8 +12,8 @@ from typing import Any
 
 import yaml
 
-from nmt.config.messages import written
-from nmt.errors import SHOW_TRACEBACK
+from nmt.config.messages import unknown, written
+from nmt.errors import SHOW_TRACEBACK, Mistake
 
 
 def help_text(
@@ -36,8 +39,88 @@ def help_text(
     if groups:
         values = "\n".join(f"  {key}={written(value)}" for key, value in _values(text, groups, config))
         parts.append(f"Keys of the choices marked *, and the keys above that these choices change:\n\n{values}")
+        parts.append(f"--help GROUP, such as --help {groups[0]}, shows the choices and keys of one group.")
     parts.append(f"Set {SHOW_TRACEBACK}=1 to see the traceback of a mistake too.")
-    return "\n\n".join(parts)
+    return _wrapped("\n\n".join(parts))
+
+
+def group_help(
+    config_folder: Path, name: str, group: str, choices: Mapping[str, str | None], config: Mapping[str, Any]
+) -> str:
+    """The choices of one group and the keys of the current one, or the keys of one part of the configuration.
+
+    Raises Mistake if the command has no such group or part.
+    """
+    text = _text(config_folder, name)
+    sites = [choice for choice in choices if "@" in choice]
+    parts = [key for key, value in yaml.safe_load(text).items() if isinstance(value, dict) and key != "hydra"]
+    available = list(dict.fromkeys([*_groups(text), *sites, *parts]))
+    if group not in available:
+        raise Mistake(unknown("group", group, available))
+    shown = []
+    if group not in parts:
+        shown.append(f"Choices (* marks the current one):\n\n{_choices(config_folder, group, choices.get(group))}")
+    base, _, site = group.partition("@")
+    key = f"{site}.{base}".removeprefix("_global_.").strip(".")
+    node: Any = config
+    for step in key.split("."):
+        node = node.get(step) if isinstance(node, Mapping) else None
+    comments = _comments(config_folder, name, base, choices.get(group))
+    values = [
+        f"  {leaf}={written(value)}  # {comment}"
+        if (comment := comments.get(leaf.rpartition(".")[2]))
+        else f"  {leaf}={written(value)}"
+        for leaf, value in _plain_values(key, node or {}, inside=True)
+    ]
+    if values:
+        shown.append("Keys, with their current values:\n\n" + "\n".join(values))
+    elif group not in parts:
+        shown.append("The current choice has no keys.")
+    if group not in parts:
+        shown.append(f"{group}=CHOICE --help {group} shows the keys of another choice.")
+    return _wrapped("\n\n".join(shown))
+
+
+def _comments(config_folder: Path, name: str, group: str, choice: str | None) -> dict[str, str]:
+    """The comments of the keys in the file of a choice, or in the part of the command's file with that name."""
+    file = config_folder / group / f"{choice}.yaml"
+    if file.is_file():
+        text = file.read_text(encoding="utf-8")
+    else:
+        text = _text(config_folder, name).partition(f"\n{group}:")[2]
+        text = re.split(r"\n(?=\S)", text, maxsplit=1)[0]
+    return dict(re.findall(r"^ *(\w+):[^#\n]*# (.*)$", text, re.MULTILINE))
+
+
+def _wrapped(text: str) -> str:
+    """The text with lines that fit the terminal. A continued comment remains one, so the keys remain YAML."""
+    width = shutil.get_terminal_size((120, 1)).columns
+    lines = []
+    for line in text.split("\n"):
+        if len(line) <= width:
+            lines.append(line)
+            continue
+        before, mark, comment = re.match(r"(.*?)(?:( +# )(.*))?$", line).groups("")  # type: ignore[union-attr]
+        # The second column of a list, or the comment; else a deeper indentation.
+        column = re.match(r" *\S.*? {2,}(?=\S)", line)
+        indent = len(line) - len(line.lstrip(" "))
+        indent = column.end() if column else indent + 4 * bool(indent)
+        if indent > width - 30:
+            indent = 6
+        if mark and len(before) + 2 > width - 30:  # no room beside the value
+            lines.append(before)
+            line = f"      # {comment}"
+            indent = 6
+        elif mark:
+            indent = len(before) + len(mark) - 2
+        lines += textwrap.wrap(
+            line,
+            width,
+            subsequent_indent=" " * indent + "# " * bool(mark),
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    return "\n".join(lines)
 
 
 def _with_even_examples(description: str) -> str:

@@ -6,6 +6,7 @@ import shlex
 import sys
 import textwrap
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
 
@@ -395,6 +396,50 @@ def test_help_marks_what_the_arguments_choose_and_bring(compose: Compose, capsys
     text = capsys.readouterr().out
     assert "\n  * dot  " in text
     assert "\nnorm@model=" not in text
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_help_fits_the_terminal_and_its_keys_remain_yaml(
+    compose: Compose, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    def keys(columns: int) -> object:
+        monkeypatch.setenv("COLUMNS", str(columns))
+        compose("train", "--help")
+        text = capsys.readouterr().out
+        # What cannot be broken, such as the default of run_dir, is alone on its line.
+        assert all(len(line.split()) <= 2 for line in text.split("\n") if len(line) > columns)
+        return yaml.safe_load(text.split("\nKeys, ")[1].split("\nKeys of the choices")[0].split("\n\n", 1)[1])
+
+    assert keys(width) == keys(1000)
+
+
+def test_help_shows_one_group_with_its_choices_and_keys(compose: Compose, capsys: pytest.CaptureFixture[str]) -> None:
+    assert compose("train", "--help", "scorer", "scorer=additive")[0] == 0
+    text = capsys.readouterr().out
+    assert "\n  * additive " in text
+    assert "\n    scaled_dot " in text
+    assert "\n  scorer.hidden_dim=" in text
+    assert "model=" not in text
+    compose("train", "trainer", "--help")
+    assert "\n  trainer.max_steps=1800  # optimizer steps\n" in capsys.readouterr().out
+    compose("train", "--help", "validation")
+    assert "\n  validation.every=400  # optimizer steps between validations\n" in capsys.readouterr().out
+    compose("train", "--help", "norm@model")
+    assert "\n  * layer_norm " in capsys.readouterr().out
+
+
+def test_help_for_a_group_that_does_not_exist_names_those_that_do(
+    compose: Compose, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert compose("train", "--help", "scorr")[0] == 2
+    assert "error: Unknown group 'scorr'. Did you mean 'scorer'?" in capsys.readouterr().err
+
+
+def test_the_version_is_that_of_this_package(compose: Compose, capsys: pytest.CaptureFixture[str]) -> None:
+    assert compose("train", "--version")[0] == 0
+    first, second, *_ = capsys.readouterr().out.split("\n")
+    assert first == f"nmt {version('nmt-attention')}"
+    assert second == f"torch {version('torch')}"
 
 
 @pytest.mark.parametrize(

@@ -138,6 +138,6 @@ def test_a_small_corpus_gets_a_vocabulary_that_fits(
 def test_help_lists_the_keys_and_choices_of_training_too() -> None:
     config = configuration("prepare", ["run_dir=none"])
     text = help_text(CONFIGS, "prepare", "", defaultdict(str, data="sample"), config)
-    assert re.search(r"^  split:  .*\n    corpus: null", text, re.MULTILINE)
+    assert re.search(r"^  split:  .*\n(?: +# .*\n)*    corpus: null", text, re.MULTILINE)
     assert re.search(r"^  seed: 1$", text, re.MULTILINE)
     assert re.search(r"^data=\n(    .*\n)+  \* sample ", text, re.MULTILINE)
