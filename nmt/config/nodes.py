@@ -2,10 +2,13 @@
 
 import inspect
 import pydoc
+import re
 from collections.abc import Collection
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
+import yaml
 from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 
@@ -23,6 +26,28 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 CONFIGS = next(path for path in (_PACKAGE / "_configs", _PACKAGE.parent / "configs") if path.is_dir())
 
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
+@cache
+def choice_names() -> dict[str, str]:
+    """The name of the YAML file in configs/ for each class, which is the choice of its group that makes it."""
+    names: dict[str, str] = {}
+    for path in sorted(CONFIGS.glob("*/*.yaml")):
+        if target := default_node(path.parent.name, path.stem).get("_target_"):
+            names.setdefault(target, path.stem)
+    return names
+
+
+def default_node(group: str, name: str) -> Node:
+    """The node that a choice of a group makes, with the nodes inside it that it chooses; interpolations are text."""
+    content = yaml.safe_load((CONFIGS / group / f"{name}.yaml").read_text(encoding="utf-8")) or {}
+    # Scorers, normalizers and norms are nested under the name of their group, so that a site can have its own.
+    node: Node = dict(content.get(group) or content)
+    for entry in content.get("defaults", ()):
+        for key, chosen in entry.items() if isinstance(entry, dict) else ():
+            if inside := re.fullmatch(r"/(\w+)@_here_", key):
+                node[inside[1]] = default_node(inside[1], chosen)
+    return node
 
 
 def make(node: Config, **arguments: Any) -> Any:

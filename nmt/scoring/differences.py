@@ -10,7 +10,7 @@ import yaml
 
 from nmt.config.keys import leaves
 from nmt.config.messages import written
-from nmt.config.nodes import CONFIGS, Config
+from nmt.config.nodes import CONFIGS, Config, choice_names
 
 # These keys, or all keys below them, do not affect the result of a run.
 _NOT_COMPARED = (
@@ -27,7 +27,7 @@ def differences(configs: Sequence[Config]) -> dict[str, list[str]]:
     keys that a choice sets itself, such as the layers of model=luong, and those that are computed, such as
     schedule.steps from trainer.max_steps.
     """
-    names = _names_of_classes()
+    names = choice_names()
     printed = [
         {
             key: names.get(value, value.rpartition(".")[2]) if key.endswith("_target_") else written(value)
@@ -88,16 +88,6 @@ def _number(printed: str) -> float | str:
     except ValueError:
         return printed
     return value if math.isfinite(value) else printed
-
-
-@cache
-def _names_of_classes() -> dict[str, str]:
-    """The name of the YAML file in configs/ for each class."""
-    names: dict[str, str] = {}
-    for path in sorted(CONFIGS.glob("*/*.yaml")):
-        if target := _node(path).get("_target_"):
-            names.setdefault(target, path.stem)
-    return names
 
 
 def _node(path: Path) -> Config:

@@ -9,7 +9,7 @@ import safetensors.torch
 
 from nmt.config.keys import leaves, value_at, with_values
 from nmt.config.messages import written
-from nmt.config.nodes import Config
+from nmt.config.nodes import CONFIGS, Config, choice_names, default_node
 from nmt.config.schema import RunSettings
 from nmt.data.cache import file_digest
 from nmt.errors import Mistake
@@ -106,9 +106,10 @@ def _with_encoder(config: Config, given: Sequence[str], start: Config) -> Config
     return with_values(new, {key: value_at(config, key) for key in single})
 
 
-def check_same(start: PretrainedRun, settings: RunSettings) -> None:
+def check_same(start: PretrainedRun, settings: RunSettings, given: Sequence[str]) -> None:
     """Raises Mistake if the model or the tokenizers differ from those of `start`; the message says what to change.
 
+    `given` are the keys that the command line sets.
     If `start` is a pretrained encoder, only the encoder's own settings are compared.
     """
     if isinstance(start, LoadedEncoder) and settings.model["_target_"] != _WITH_ENCODER:
@@ -137,14 +138,70 @@ def check_same(start: PretrainedRun, settings: RunSettings) -> None:
         )
     if not differing:
         return
-    keys = [f"{key}={written(value)}" for key, value in differing.items() if "_target_" not in key]
-    classes = [str(value).rpartition(".")[2] for key, value in differing.items() if "_target_" in key]
-    parts = f" Its parts are {', '.join(classes)}." if classes else ""
-    add = f", or add its settings: {' '.join(keys)}" if keys else ""
-    raise Mistake(
-        f"start_from={settings.start_from} has a different model or different tokenizers: leave out "
-        f"experiment=, model=, scorer= and tokenizer= to use those of the run{add}.{parts}"
+    ours, theirs = (run.model_dump() for run in (settings, start.settings))
+    # A pretrained encoder has no cross attention and no decoder, so only the site of its own is compared.
+    sites = ["encoder_self"] if isinstance(start, LoadedEncoder) else SENTENCE_SITES
+    added = " ".join(
+        [
+            *_model_settings(theirs, ours, of_encoder=isinstance(start, LoadedEncoder)),
+            *_site_settings(theirs, ours, sites, same_globals=not isinstance(start, LoadedEncoder)),
+            *(f"{key}={written(value)}" for key, value in differing.items() if key.startswith("tokenizer.")),
+        ]
     )
+    # An experiment that sets values of its model goes with no other.
+    other_model = theirs["model"]["_target_"] != ours["model"]["_target_"] and not isinstance(start, LoadedEncoder)
+    use = f", or use its settings: {added}" if added and not ("experiment" in given and other_model) else ""
+    raise Mistake(
+        f"start_from={settings.start_from} has a different model or different tokenizers: leave out experiment=, "
+        f"model=, scorer=, window=, normalizer= and tokenizer= to use those of the run{use}."
+    )
+
+
+def _model_settings(theirs: Config, ours: Config, *, of_encoder: bool) -> list[str]:
+    """The settings of a command line that turn our model, scorer, window and normalizer into those of the run."""
+    if of_encoder:
+        encoder = {**theirs["model"], "_target_": ours["model"]["_target_"]}
+        return _node_settings("model", "model", encoder, ours["model"])
+    parts = ("model", "scorer", "window", "normalizer")
+    return [setting for part in parts for setting in _node_settings(part, part, theirs[part], ours[part])]
+
+
+def _site_settings(theirs: Config, ours: Config, sites: Sequence[str], *, same_globals: bool) -> list[str]:
+    """The settings that give each site the scorer and normalizer that it has in the run.
+
+    `same_globals` says that the parts that sites inherit will be those of the run.
+    """
+    settings = []
+    for site in sites:
+        for part in ("scorer", "normalizer"):
+            attention = theirs["model"][site] if not same_globals else theirs.get(site) or {}
+            theirs_here = attention.get(part) or theirs[part]
+            ours_here = (ours.get(site) or {}).get(part) or (theirs if same_globals else ours)[part]
+            settings += _node_settings(f"{part}@{site}", f"{site}.{part}", theirs_here, ours_here)
+    return settings
+
+
+def _node_settings(choice: str, key: str, theirs: Config, ours: Config) -> list[str]:
+    """The settings that turn our node under `key` into theirs: a choice of its group if the class differs, and values.
+
+    Dropout may differ, and so may the attentions inside a model, which are set by their sites.
+    """
+    settings, defaults = [], ours
+    if theirs["_target_"] != ours["_target_"]:
+        name = choice_names().get(theirs["_target_"])
+        if name is None:  # a class of the user's own, without a YAML file
+            return []
+        settings.append(f"{choice}={name}")
+        defaults = default_node(choice.partition("@")[0], name)
+    for name, value in theirs.items():
+        # Both, because an experiment or the command line may set ours for any class.
+        if name.startswith(("_", "dropout")) or value == defaults.get(name) == ours.get(name, value):
+            continue
+        if not isinstance(value, dict):
+            settings.append(f"{key}.{name}={written(value)}")
+        elif (CONFIGS / name).is_dir():
+            settings += _node_settings(f"{name}@{key}", f"{key}.{name}", value, ours.get(name, defaults[name]))
+    return settings
 
 
 def take_weights(start: PretrainedRun, model: Seq2Seq) -> None:

@@ -51,7 +51,7 @@ class Translation(TrainingKind[RunSettings, Seq2Seq]):
         config = with_values(asked if start is None else inherited(asked, job.given, start), changes)
         settings = validated(RunSettings, config)
         if start is not None:
-            check_same(start, settings)
+            check_same(start, settings, job.given)
         if settings.data.name not in ("sample", "documents") and "data" in job.given and "experiment" not in job.given:
             logger.warning(
                 "The %s and length of training come from experiment=sample, which is meant for the embedded corpus: "

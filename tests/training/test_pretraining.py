@@ -183,10 +183,10 @@ def test_a_run_that_starts_from_it_is_trained_and_resumed(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"model__dim": 16}, r"has a different model or different tokenizers: .* add its settings: model\.dim=12\."),
-        ({"model__num_layers": 2}, r"add its settings: model\.num_layers=1\."),
-        ({"tokenizer__size": 400}, r"add its settings: tokenizer\.size=293\."),
-        ({"tokenizer__joint": "false"}, r"add its settings: tokenizer\.joint=true\."),
+        ({"model__dim": 16}, r"has a different model or different tokenizers: .* use its settings: model\.dim=12\."),
+        ({"model__num_layers": 2}, r"use its settings: model\.num_layers=1\."),
+        ({"tokenizer__size": 400}, r"use its settings: tokenizer\.size=293\."),
+        ({"tokenizer__joint": "false"}, r"use its settings: tokenizer\.joint=true\."),
         ({"model": "luong"}, "is the encoder of a Transformer: add model=transformer to the command"),
     ],
     ids=str,

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,10 @@ import yaml
 from jobs import job_of
 from safetensors.torch import load_file, save_file
 
+from nmt.cli.arguments import for_hydra
 from nmt.cli.compose import configuration
+from nmt.cli.compose import job_of as composed_job
+from nmt.cli.settings_class import settings_class
 from nmt.commands.train import train
 from nmt.config.job import Job
 from nmt.errors import Mistake
@@ -71,15 +75,15 @@ def test_stopped_before_its_first_checkpoint_it_begins_with_that_run_again(
     [
         (
             {"model__dim": 14},
-            r"start_from=run has a different model or different tokenizers: .*, or add its settings: model\.dim=12",
+            r"start_from=run has a different model or different tokenizers: .*, or use its settings: model\.dim=12\.$",
         ),
-        ({"model__num_heads": 3}, r"add its settings: model\.num_heads=2"),
+        ({"model__num_heads": 3}, r"use its settings: model\.num_heads=2\.$"),
         (
             {"scorer": "dot"},
-            r"has a different model or different tokenizers: leave out experiment=, model=, scorer=.*ScaledDot",
+            r"leave out experiment=, model=, scorer=.* to use those of the run, or use its settings: .*scorer=scaled_dot",
         ),
-        ({"tokenizer": "unigram"}, r"add its settings: tokenizer\.kind=bpe\."),
-        ({"tokenizer__size": 90}, r"add its settings: tokenizer\.size=293"),
+        ({"tokenizer": "unigram"}, r"use its settings: tokenizer\.kind=bpe\.$"),
+        ({"tokenizer__size": 90}, r"use its settings: tokenizer\.size=293\.$"),
         (
             {"direction": "vi-en"},
             "start_from=run translates en-vi, not vi-en: set direction=en-vi, or choose another run",
@@ -95,6 +99,54 @@ def test_a_run_that_does_not_fit_is_refused(
         train(job("train", **{**STILL, **changes}))
     assert not (corpus_copy / "new").exists()
     assert (trained / "model.safetensors").is_file()
+
+
+def started(arguments: list[str]) -> None:
+    """Raises what a command that starts from the run is refused for."""
+    command = ["start_from=run", "run_dir=new", *arguments]
+    job = composed_job("train", for_hydra(command, settings_class("train")), command)
+    Translation().new(job, RunDirectory(Path("new")), {})
+
+
+@pytest.mark.usefixtures("trained")
+def test_an_experiment_for_another_model_goes_with_no_settings_of_the_run() -> None:
+    with pytest.raises(Mistake, match=r"leave out experiment=, .* and tokenizer= to use those of the run\.$"):
+        started(["experiment=envi_luong"])
+
+
+@pytest.mark.usefixtures("trained")
+@pytest.mark.parametrize(
+    "choices",
+    [
+        ["model=luong"],
+        ["model=luong", "scorer=dot", "window=local_p", "window.half_width=3", "encoder@model=lstmn"],
+        ["model=bahdanau", "normalizer=sparsemax"],
+        ["model=transformer"],
+        ["scorer=location", "tokenizer=unigram"],
+        ["scorer@cross=concat", "cross.scorer.hidden_dim=5", "normalizer@decoder_self=sparsemax"],
+        ["norm@model=scale_norm", "model.fix_norm=true", "model.num_layers=3"],
+        ["window=local_m"],
+        ["experiment=envi_transformer_small"],
+    ],
+)
+def test_the_settings_that_the_error_gives_are_accepted(choices: list[str]) -> None:
+    """In place of those on the command line that they contradict."""
+    with pytest.raises(Mistake, match="has a different model or different tokenizers") as refused:
+        started(choices)
+    remedy = str(refused.value).partition("use its settings: ")[2].removesuffix(".").split()
+    assert remedy
+    replaced = [setting.partition("=")[0] for setting in remedy]
+    # A choice also replaces the values of the former one, and another model has other groups.
+    replaced += [re.sub(r"(.*)@(.*)", r"\2.\1", key) for key in replaced]
+    gone = [key if "." in key else f"{key}." for key in replaced]
+    kept = [
+        setting
+        for setting in choices
+        if setting.partition("=")[0] not in replaced
+        and not setting.startswith(tuple(gone))
+        and not ("model" in replaced and "@" in setting)
+    ]
+    started([*kept, *remedy])
 
 
 def test_where_it_begins_with_that_run_again_the_record_is_of_its_present_weights(
