@@ -3,6 +3,7 @@
 Paths and free text are taken literally: Hydra would read run_dir=1.10 as a number and reject input=dữ_liệu/a.en.
 """
 
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
@@ -49,8 +50,9 @@ def for_hydra(arguments: Sequence[str], settings: type[Keys], words: str | None 
     """The arguments, with text quoted where Hydra would not read it as typed.
 
     A value in brackets is a list, and with -m, commas separate the values of a sweep. Quotes around a value prevent
-    both. null is text too, unless the key may be null. Arguments without a key become a list under the key `words`.
-    Raises Mistake for a text key without a value, and if the key `words` is given alongside arguments without a key.
+    both. A comma in a text key that takes a list must belong to the name of an existing file or folder. null is
+    text too, unless the key may be null. Arguments without a key become a list under the key `words`. Raises
+    Mistake for a text key without a value, and if the key `words` is given alongside arguments without a key.
     """
     kinds, sweep = text_keys(settings), bool(SWEEP & set(arguments))
     return [_for_hydra(argument, kinds, sweep) for argument in _gathered(arguments, words)]
@@ -109,7 +111,7 @@ def _for_hydra(argument: str, kinds: Mapping[str, TextKind | None], sweep: bool)
     elements = _elements(value)
     if sweep:
         return f"{plus}{key}={','.join(_value(element, kind.null) for element in elements)}"
-    if kind.list and len(elements) > 1:
+    if kind.list and len(elements) > 1 and not os.path.lexists(value):  # a file may have a comma in its name
         raise Mistake(
             f"'{argument}' has commas. Write a list as '{key}=[{value}]', or add -m to run a job for each value."
         )

@@ -1,6 +1,7 @@
 """The engines that translate in place of torch, and the exports that they keep in the run directory."""
 
 import logging
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -56,8 +57,8 @@ def load_with_engine(
             raise Mistake(
                 f"engine={engine} has to export the run first ({reason}), but its validation corpus is missing "
                 f"({error.__cause__}). Export it yourself, and compare it on other sentence pairs: python -m "
-                f"nmt.export run_dir={run.directory.path} format={engine} quantization={precision} out={folder} "
-                "overwrite=true source=FILE reference=FILE"
+                f"nmt.export run_dir={shlex.quote(str(run.directory.path))} format={engine} quantization={precision} "
+                f"out={shlex.quote(str(folder))} overwrite=true source=FILE reference=FILE"
             ) from error
         logger.info("Exporting %s to %s: %s", run.directory.path, folder, reason)
         try:

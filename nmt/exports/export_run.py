@@ -1,6 +1,7 @@
 """Exports a run to another format: writes the model, compares it with the run, and keeps it only if the two match."""
 
 import json
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +17,10 @@ from nmt.files import atomic_folder, check_writable, existing_file, write_json
 from nmt.runs.directory import tokenizer_hashes
 from nmt.runs.load import LoadedRun
 from nmt.runs.search import Engine
+from nmt.scoring.test_sets import stored_pairs
 from nmt.text import detokenizer
+
+logger = logging.getLogger(__name__)
 
 RECORD = "export.json"
 """The file that records what a folder was exported from and how closely it matches the run."""
@@ -28,7 +32,7 @@ EXPORTER = 1
 def comparison_pairs(run: LoadedRun, source: str | None = None, reference: str | None = None) -> Pairs:
     """The first pairs of the user's files or of the validation corpus, on which a run and its export are compared.
 
-    Raises MissingFile if the validation corpus is gone.
+    If that corpus is gone, pairs that the run directory stores take its place. Raises MissingFile if it stores none.
     """
     if source is not None and reference is not None:
         sources, references = read_parallel(existing_file("source", source), existing_file("reference", reference))
@@ -37,10 +41,20 @@ def comparison_pairs(run: LoadedRun, source: str | None = None, reference: str |
         try:
             sources, references = read_aligned(data.valid, direction)
         except MissingFile as error:
-            raise MissingFile(
-                f"The exported model is compared with the run on its validation corpus, which is missing ({error}). "
-                "Give sentence pairs of your own: source=FILE reference=FILE."
-            ) from error
+            stored = stored_pairs(run)
+            if stored is None:
+                raise MissingFile(
+                    f"The exported model is compared with the run on its validation corpus, which is missing ({error}) "
+                    "and of which the run stores no sentence. Give pairs of your own: source=FILE reference=FILE."
+                ) from error
+            file, pairs = stored
+            logger.warning(
+                "The validation corpus %s is missing: the exported model is compared with the run on the sentences in "
+                "%s.",
+                data.valid,
+                file,
+            )
+            return Pairs(pairs.source[:SENTENCES], pairs.target[:SENTENCES])
         if data.becomes_plain(data.valid):
             sources, references = (
                 [*map(detokenizer(language), lines[:SENTENCES])]

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import shlex
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -40,6 +41,11 @@ class RunDirectory:
         self.logs = path / "logs"
 
     @property
+    def _in_shell(self) -> str:
+        """The path as an argument of a command, for a message that gives one."""
+        return shlex.quote(str(self.path))
+
+    @property
     def started(self) -> bool:
         """Whether the folder holds a run, finished or not."""
         return (self.path / _CONFIG).is_file()
@@ -72,7 +78,7 @@ class RunDirectory:
         if not self.metrics().get("finished", False):
             raise Mistake(
                 f"The run in {self.path} is not finished; resume it with "
-                f"'python -m nmt.{'pretrain' if self.pretrained else 'train'} run_dir={self.path} resume=true'."
+                f"'python -m nmt.{'pretrain' if self.pretrained else 'train'} run_dir={self._in_shell} resume=true'."
             )
         if not self.weights.is_file():
             raise Mistake(
@@ -133,7 +139,7 @@ class RunDirectory:
         if _MASKING in config:
             raise Mistake(
                 f"{self.path} holds a pretrained encoder, which cannot translate: train a translation model from it "
-                f"with 'python -m nmt.train start_from={self.path}'."
+                f"with 'python -m nmt.train start_from={self._in_shell}'."
             )
 
     def _stored(self) -> dict[str, Any]:
@@ -202,7 +208,7 @@ class EncoderDirectory(RunDirectory):
         if "search" in config:
             raise Mistake(
                 f"{self.path} holds a translation model, not a pretrained encoder: resume it with 'python -m "
-                f"nmt.train run_dir={self.path} resume=true', or choose another run_dir."
+                f"nmt.train run_dir={self._in_shell} resume=true', or choose another run_dir."
             )
 
 

@@ -13,6 +13,7 @@ from nmt.data.cache import content_key, file_digest
 from nmt.data.corpus import file_pair
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.translatable import UnknownLines
+from nmt.errors import MissingFile
 from nmt.evaluation.buckets import Bucket, by_length, by_rarest_word, words_of
 from nmt.evaluation.comet import Comet
 from nmt.evaluation.sanity import hypothesis_warnings, looks_tokenized
@@ -23,7 +24,7 @@ from nmt.runs.load import LoadedRun
 from nmt.runs.search import Engine, build_translator, longest_source, search_config
 from nmt.scoring.alignment_error import Links, alignment_error
 from nmt.scoring.forced_scores import Perplexity, log_probs, perplexity
-from nmt.scoring.test_sets import TestSet, split_test_set
+from nmt.scoring.test_sets import SENTENCES, TestSet, split_test_set
 from nmt.text import detokenizer, normalize
 from nmt.text.lines import iter_lines
 
@@ -87,6 +88,8 @@ def score_runs(
         logger.warning("%s", sentence)
     headline = {"BLEU": headline_metrics(test_set.tokenized)["BLEU"]}
     counts = training_counts(runs[0])
+    if not counts:
+        logger.info("No scores by rarest word: the training corpus of %s is missing", runs[0].directory.path)
     gold = test_set.gold if len(runs) == 1 else None
     if test_set.gold and not gold:
         logger.info("No alignment error rate: each of the %d runs aligns in its own way", len(runs))
@@ -117,11 +120,16 @@ def score_runs(
 
 
 def score_test_split(run: LoadedRun) -> list[Score]:
-    """Scores a run on its test split and returns the scores, or an empty list if it has no test split."""
+    """Scores a run on its test split and returns the scores, or an empty list if it has none or its files are gone."""
     if "test" not in run.settings.data.held_out:
         return []
+    try:
+        test_set = split_test_set(run, "test")
+    except MissingFile as error:
+        logger.warning("%s is not scored on its test split. %s", run.directory.path, error)
+        return []
     logger.info("Scoring the test split")
-    return score_runs([run], split_test_set(run, "test")).scores
+    return score_runs([run], test_set).scores
 
 
 def plain_text_bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str]], language: str) -> Score:
@@ -150,6 +158,7 @@ def conditions(
 
     `made_with` is a hash of these and of what they were applied to, such as the weights, sources and references.
     """
+    weights = [file_digest(run.directory.weights) for run in runs]
     settings = {
         "search": search_config(runs[0].settings.search, search or {}),
         "minimum_bayes_risk": minimum_bayes_risk,
@@ -164,7 +173,7 @@ def conditions(
     hashed = [
         settings,
         BeamSearch.revision,
-        [file_digest(run.directory.weights) for run in runs],
+        weights,
         test_set.sources,
         test_set.references,
         test_set.tokenized,
@@ -176,7 +185,12 @@ def conditions(
         ],
         os.environ.get("SACREBLEU_SEED", "12345"),  # sacrebleu's default
     ]
-    return {"runs": [str(run.directory.path) for run in runs], **settings, "made_with": content_key(hashed)}
+    return {
+        "runs": [str(run.directory.path) for run in runs],
+        "weights_sha256": weights,
+        **settings,
+        "made_with": content_key(hashed),
+    }
 
 
 def training_counts(run: LoadedRun) -> Counter[str]:
@@ -222,8 +236,16 @@ def _save(test_set: TestSet, result: RunScores, settings: Mapping[str, Any]) -> 
 
 def _save_sentences(test_set: TestSet, hypotheses: Sequence[str]) -> None:
     """Writes one row per line, as a table and as JSON; only the JSON contains the references."""
+    documents = test_set.documents
     rows = [
-        {"line": number, "chrF2": round(chrf, 2), "source": source, "hypothesis": hypothesis, "references": references}
+        {
+            "line": number,
+            **({} if documents is None else {"document": documents[number - 1]}),
+            "chrF2": round(chrf, 2),
+            "source": source,
+            "hypothesis": hypothesis,
+            "references": references,
+        }
         for number, (chrf, source, hypothesis, *references) in enumerate(
             zip(
                 sentence_scores(hypotheses, test_set.references),
@@ -239,7 +261,7 @@ def _save_sentences(test_set: TestSet, hypotheses: Sequence[str]) -> None:
     table = ["\t".join(columns), *("\t".join(str(row[column]) for column in columns) for row in rows)]
     (test_set.out / "sentences.tsv").write_text("".join(f"{line}\n" for line in table), encoding="utf-8")
     lines = (json.dumps(row, ensure_ascii=False) for row in rows)
-    (test_set.out / "sentences.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    (test_set.out / SENTENCES).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def _buckets(buckets: Sequence[Bucket], unit: str) -> list[dict[str, Any]]:

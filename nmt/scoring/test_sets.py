@@ -1,22 +1,31 @@
 """What is scored: a split of a run's corpus, or the user's own files."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, Field, ValidationError
 
 from nmt.config.messages import unknown
 from nmt.data.corpus import Pairs, corpus_hashes, read_parallel
 from nmt.data.documents import check_documents, read_documents
-from nmt.errors import Mistake
+from nmt.errors import MissingFile, Mistake
 from nmt.evaluation.sanity import looks_tokenized
 from nmt.files import check_folder, check_writable, existing_file
+from nmt.maps.map_files import MANIFEST, MapFolder, map_folders
+from nmt.maps.words import text_of
 from nmt.runs.load import LoadedRun, documents_to_read
 from nmt.scoring.alignment_error import Gold, gold_file, read_gold, read_valid_gold
 from nmt.scoring.references import is_tokenized, read_references, warn_of_references
 from nmt.text import normalize
+from nmt.text.lines import read_lines
 
 logger = logging.getLogger(__name__)
+
+SENTENCES = "sentences.jsonl"
+"""The file of an evaluation with the source, the translation and the references of each line."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +46,8 @@ class TestSet:
     """Whether the references are tokenized already, so that BLEU is computed on their own tokens."""
     documents: list[int] | None = None
     """The document number of each line, if the run reads context and the document boundaries are known."""
+    stored: bool = False
+    """Whether it was read from the run directory, because the files of the split are gone."""
 
     def __post_init__(self) -> None:
         for lines in self.references:
@@ -83,15 +94,33 @@ def chosen_test_set(
 
 
 def split_test_set(run: LoadedRun, name: str, out: str | None = None, remedy: str = "") -> TestSet:
-    """A split of the run's corpus. Raises Mistake for an unknown split, with `remedy` appended to the message."""
+    """A split of the run's corpus, or its copy in the run directory if the corpus is gone.
+
+    Raises Mistake for an unknown split, and MissingFile for one that is gone and has not been evaluated; `remedy` is
+    appended to the message.
+    """
     known = run.settings.data.held_out
     if name not in known:
         raise Mistake(unknown("split", name, known) + remedy)
     data = run.settings.data
-    tone_marks = run.settings.tokenizer.tone_marks
-    pairs = read_references(known[name], run.direction, data.becomes_plain(known[name]), tone_marks)
-    _warn_of_changed_files(run, known[name])
     folder = Path(out) if out else run.directory.path / "evaluation" / name
+    try:
+        pairs = read_references(
+            known[name], run.direction, data.becomes_plain(known[name]), run.settings.tokenizer.tone_marks
+        )
+    except MissingFile as error:
+        stored = run.directory.path / "evaluation" / name / SENTENCES
+        if not stored.is_file():
+            raise MissingFile(f"{error}{remedy}") from error
+        logger.warning(
+            "The files of split %s (%s) are missing: using the sources and references in %s, which have no gold "
+            "alignments.",
+            name,
+            known[name],
+            stored,
+        )
+        return _stored_test_set(run, stored, folder)
+    _warn_of_changed_files(run, known[name])
     gold = gold_file(run, known[name])
     test_set = _test_set(run, pairs, [pairs.target], gold, folder, is_tokenized(data.tokenized, pairs.target))
     if not run.window.sentences:
@@ -99,6 +128,67 @@ def split_test_set(run: LoadedRun, name: str, out: str | None = None, remedy: st
     if not check_documents(known[name], run.direction):
         logger.warning("%s has no document boundaries (PREFIX.doc): each line is read by itself.", known[name])
     return replace(test_set, documents=read_documents(known[name], run.direction))
+
+
+class StoredLine(BaseModel):
+    """A line of an evaluation, as sentences.jsonl has it."""
+
+    source: str
+    references: Annotated[list[str], Field(min_length=1)]
+    document: int | None = None
+
+
+def _stored_lines(file: Path) -> list[StoredLine]:
+    """The lines of an evaluation. Raises Mistake if the file is damaged."""
+    try:
+        lines = [StoredLine.model_validate_json(line) for line in read_lines(file)]
+    except ValidationError as error:
+        raise Mistake(
+            f"{file} is damaged: copy it from the original run, or copy the corpus of the run here."
+        ) from error
+    if len({len(line.references) for line in lines}) != 1:
+        raise Mistake(
+            f"{file} must have the same number of references on each line, and at least one line: copy it "
+            "from the original run."
+        )
+    return lines
+
+
+def _stored_test_set(run: LoadedRun, file: Path, out: Path) -> TestSet:
+    lines = _stored_lines(file)
+    references = [list(texts) for texts in zip(*(line.references for line in lines), strict=True)]
+    documents = [line.document for line in lines if line.document is not None]
+    return TestSet(
+        sources=[line.source for line in lines],
+        references=references,
+        gold=None,
+        valid_gold=None,
+        out=out,
+        tokenized=is_tokenized(run.settings.data.tokenized, references[0]),
+        documents=documents if run.window.sentences and len(documents) == len(lines) else None,
+        stored=True,
+    )
+
+
+def stored_pairs(run: LoadedRun) -> tuple[Path, Pairs] | None:
+    """The sentence pairs of an evaluation or a probe in the run directory, and their file; None if there are none."""
+    for file in _evaluations(run):
+        lines = _stored_lines(file)
+        return file, Pairs([line.source for line in lines], [line.references[0] for line in lines])
+    for folder in reversed(map_folders(run.directory.path / "probes")):
+        if (folder / MANIFEST).is_file():
+            sentences = MapFolder(folder).manifest["sentences"]
+            sides = [[text_of(entry[key]) for entry in sentences] for key in ("source_pieces", "target_pieces")]
+            return folder / MANIFEST, Pairs(*sides)
+    return None
+
+
+def _evaluations(run: LoadedRun) -> Iterator[Path]:
+    """The files of evaluations in the run directory: of the splits, in their order, and of other files."""
+    folder = run.directory.path / "evaluation"
+    files = [folder / name / SENTENCES for name in run.settings.data.held_out]
+    yield from (file for file in files if file.is_file())
+    yield from sorted((folder / "files").glob(f"*/{SENTENCES}"))
 
 
 def _warn_of_changed_files(run: LoadedRun, prefix: str) -> None:

@@ -200,7 +200,7 @@ def _node_settings(choice: str, key: str, theirs: Config, ours: Config) -> list[
         if not isinstance(value, dict):
             settings.append(f"{key}.{name}={written(value)}")
         elif (CONFIGS / name).is_dir():
-            settings += _node_settings(f"{name}@{key}", f"{key}.{name}", value, ours.get(name, defaults[name]))
+            settings += _node_settings(f"{name}@{key}", f"{key}.{name}", value, ours.get(name) or defaults[name])
     return settings
 
 

@@ -2,6 +2,7 @@
 
 import errno
 import json
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -112,6 +113,8 @@ def test_other_pairs_replace_a_missing_validation_corpus(run: Path) -> None:
     trained = load_run(run, "cpu")
     for language in ("en", "vi"):
         Path(f"valid.{language}").rename(f"mine.{language}")
+    for stored in ("evaluation", "probes"):
+        shutil.rmtree(run / stored)
     with pytest.raises(Mistake, match=r"compared with the run on its validation corpus.*source=FILE"):
         comparison_pairs(trained)
     with pytest.raises(Mistake, match=r"corpus is missing .*: python -m nmt\.export run_dir=run format=ct"):

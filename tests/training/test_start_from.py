@@ -80,7 +80,7 @@ def test_stopped_before_its_first_checkpoint_it_begins_with_that_run_again(
         ({"model__num_heads": 3}, r"use its settings: model\.num_heads=2\.$"),
         (
             {"scorer": "dot"},
-            r"leave out experiment=, model=, scorer=.* to use those of the run, or use its settings: .*scorer=scaled_dot",
+            r"leave out experiment=, model=, scorer=.* of the run, or use its settings: .*scorer=scaled_dot",
         ),
         ({"tokenizer": "unigram"}, r"use its settings: tokenizer\.kind=bpe\.$"),
         ({"tokenizer__size": 90}, r"use its settings: tokenizer\.size=293\.$"),

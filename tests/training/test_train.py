@@ -276,6 +276,7 @@ def test_evaluation_of_a_split_and_of_files(
         "precision",
         "max_source_tokens",
         "made_with",
+        "weights_sha256",
     }
     assert record["perplexity"]["piece"] > record["perplexity"]["character"] > 1
 

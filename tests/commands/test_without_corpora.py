@@ -1,0 +1,112 @@
+"""A run directory that was copied alone: what commands do when the corpora of the run are gone."""
+
+import json
+import logging
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nmt.cli.arguments import for_hydra
+from nmt.cli.settings_class import settings_class
+from nmt.commands.compare import compare
+from nmt.commands.evaluate import evaluate
+from nmt.config.job import Job
+from nmt.errors import MissingFile, Mistake
+from nmt.exports.export_run import comparison_pairs
+from nmt.runs.load import load_run
+from nmt.scoring.run_scores import score_test_split
+from nmt.scoring.test_sets import split_test_set
+
+WARNING = "The files of split test (test) are missing"
+
+
+@pytest.fixture
+def alone(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two copies of a finished run, in a folder with nothing else, entered; the first has a comma in its name."""
+    folder = tmp_path / "alone"
+    for name in ("a,b", "c"):
+        shutil.copytree(trained, folder / name)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def test_runs_are_compared_with_their_stored_references(
+    alone: Path,
+    trained: Path,
+    job: Callable[..., Job],
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with caplog.at_level(logging.INFO):
+        compare(job("compare", run_dirs="['a,b',c]", device="cpu", out="table"))
+    assert caplog.text.count(WARNING) == 2
+    assert "Evaluating" not in caplog.text
+    row = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("| a,b"))
+    monkeypatch.chdir(trained.parent)
+    compare(job("compare", run_dirs="[run]", device="cpu", out="table"))
+    assert row.split("|")[2].strip() in capsys.readouterr().out
+
+
+def test_scores_of_other_weights_are_not_believed(
+    alone: Path, job: Callable[..., Job], caplog: pytest.LogCaptureFixture
+) -> None:
+    file = alone / "c" / "evaluation" / "test" / "scores.json"
+    record = json.loads(file.read_text()) | {"weights_sha256": ["0"]}
+    file.write_text(json.dumps(record))
+    with caplog.at_level(logging.INFO):
+        compare(job("compare", run_dirs="[c]", device="cpu", out="table"))
+    assert "Evaluating c" in caplog.text
+
+
+def test_a_stored_split_is_evaluated_as_the_files_are(
+    alone: Path, job: Callable[..., Job], caplog: pytest.LogCaptureFixture
+) -> None:
+    before = json.loads((alone / "c" / "evaluation" / "test" / "scores.json").read_text())["scores"]
+    with caplog.at_level(logging.INFO):
+        evaluate(job("evaluate", run_dir="[c]", device="cpu", out="scores"))
+    assert WARNING in caplog.text
+    assert "No scores by rarest word: the training corpus of c is missing" in caplog.text
+    assert json.loads((alone / "scores" / "scores.json").read_text())["scores"] == before
+
+
+def test_an_export_is_compared_on_stored_sentences(alone: Path, caplog: pytest.LogCaptureFixture) -> None:
+    run = load_run(Path("c"), "cpu")
+    with caplog.at_level(logging.WARNING):
+        evaluated = comparison_pairs(run)
+    assert "The validation corpus valid is missing" in caplog.text
+    assert "c/evaluation/test/sentences.jsonl" in caplog.text
+    assert evaluated == (split_test_set(run, "test").sources, split_test_set(run, "test").references[0])
+    shutil.rmtree("c/evaluation")
+    probes = comparison_pairs(run)
+    assert [len(side) for side in probes] == [3, 3]
+    assert all(line.endswith(".") for side in probes for line in side)
+    shutil.rmtree("c/probes")
+    with pytest.raises(MissingFile, match=r"which is missing .* stores no sentence\. Give pairs of your own: source="):
+        comparison_pairs(run)
+
+
+def test_a_split_that_was_never_evaluated_is_refused_and_skipped_by_average(
+    alone: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    shutil.rmtree("c/evaluation")
+    run = load_run(Path("c"), "cpu")
+    with pytest.raises(MissingFile, match=r"^There is no file test\.en .* PREFIX\.vi\. Use your own files\.$"):
+        split_test_set(run, "test", remedy=" Use your own files.")
+    assert score_test_split(run) == []
+    assert "c is not scored on its test split. There is no file test.en" in caplog.text
+
+
+@pytest.mark.parametrize("content", ["{", '{"source": "a", "references": []}', '{"source": 1, "references": ["a"]}'])
+def test_damaged_sentences_are_refused(alone: Path, content: str) -> None:
+    file = alone / "c" / "evaluation" / "test" / "sentences.jsonl"
+    file.write_text(f"{content}\n")
+    with pytest.raises(Mistake, match=r"evaluation/test/sentences\.jsonl .* copy it from the original run"):
+        split_test_set(load_run(Path("c"), "cpu"), "test")
+
+
+@pytest.mark.parametrize("command", ["translate", "evaluate", "score", "align", "export", "train"])
+def test_a_comma_in_the_name_of_a_run_is_typed_in_the_same_way_for_every_command(alone: Path, command: str) -> None:
+    assert for_hydra(["run_dir=a,b"], settings_class(command)) == ["run_dir='a,b'"]
