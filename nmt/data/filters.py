@@ -34,11 +34,13 @@ class Filters:
 
     def __post_init__(self) -> None:
         if self.max_tokens < 2:
-            raise Mistake(f"max_tokens={self.max_tokens} drops every pair; it counts EOS and must be at least 2.")
+            raise Mistake(
+                f"filters.max_tokens={self.max_tokens} drops every pair; it counts EOS and must be at least 2."
+            )
         if self.max_ratio < 1:
             raise Mistake(
-                f"max_ratio={self.max_ratio} drops every pair; it is the longer side divided by the shorter one, so it "
-                "must be at least 1."
+                f"filters.max_ratio={self.max_ratio} drops every pair; it is the longer side divided by the shorter one, so "
+                "it must be at least 1."
             )
 
     def text_filter(self, held_out: Iterable[Pairs], direction: Direction) -> Callable[..., str]:

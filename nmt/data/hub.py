@@ -91,8 +91,8 @@ def _columns(name: str, features: Any, codes: Sequence[str]) -> list[str]:
     missing = [code for code in codes if code not in names]
     if missing:
         raise Mistake(
-            f"Dataset '{name}' has no {' and no '.join(missing)}, only {', '.join(sorted(names))}; set languages=A-B "
-            "to two of these, or choose another hub_config."
+            f"Dataset '{name}' has no {' and no '.join(missing)}, only {', '.join(sorted(names))}; set languages= to "
+            "two of these, or choose another hub_config."
         )
     return ["translation"] if names is not features else list(codes)
 
