@@ -39,8 +39,8 @@ class Filters:
             )
         if self.max_ratio < 1:
             raise Mistake(
-                f"filters.max_ratio={self.max_ratio} drops every pair; it is the longer side divided by the shorter one, so "
-                "it must be at least 1."
+                f"filters.max_ratio={self.max_ratio} drops every pair; it is the longer side divided by the shorter "
+                "one, so it must be at least 1."
             )
 
     def text_filter(self, held_out: Iterable[Pairs], direction: Direction) -> Callable[..., str]:
