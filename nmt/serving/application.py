@@ -20,6 +20,7 @@ from nmt.serving import api_page, lab, libretranslate, page
 from nmt.serving.batcher import Batcher, QueueFull
 from nmt.serving.gallery import Unavailable
 from nmt.serving.requests import DEFECT, failures, sentence
+from nmt.serving.server_messages import ServerMessage, in_language, message_of, request_language
 from nmt.serving.service import Limits, Service, ThisService, check_secret
 
 SECURITY_HEADERS = {
@@ -75,12 +76,13 @@ async def prometheus(request: Request, service: ThisService) -> PlainTextRespons
 
 def _error(request: Request, text: str, status: int, headers: Mapping[str, str] | None = None) -> Response:
     """An error response that clients of every interface understand; DeepL's clients read `message`."""
+    text = in_language(text, request_language(request))
     body = {"error": text, "message": text} if request.url.path.startswith("/v2/") else {"error": text}
     return JSONResponse(body, status, headers)
 
 
 async def _refused(request: Request, error: Any) -> Response:
-    return _error(request, str(error.detail), error.status_code, error.headers)
+    return _error(request, error.detail, error.status_code, error.headers)
 
 
 async def _invalid(request: Request, error: Any) -> Response:
@@ -88,15 +90,15 @@ async def _invalid(request: Request, error: Any) -> Response:
 
 
 async def _mistaken(request: Request, error: Any) -> Response:
-    return _error(request, str(error), 400)
+    return _error(request, message_of(error), 400)
 
 
 async def _busy(request: Request, error: Any) -> Response:
-    return _error(request, str(error), 429, {"retry-after": str(error.retry_after)})
+    return _error(request, message_of(error), 429, {"retry-after": str(error.retry_after)})
 
 
 async def _unavailable(request: Request, error: Any) -> Response:
-    return _error(request, str(error), 503)
+    return _error(request, message_of(error), 503)
 
 
 async def _failed(request: Request, error: Any) -> Response:
@@ -158,11 +160,16 @@ class RequestMiddleware:
                 async with asyncio.timeout_at(deadline):
                     message = await receive()
             except TimeoutError as error:
-                raise HTTPException(408, f"The body took more than {seconds:g} s to arrive.") from error
+                raise HTTPException(
+                    408, ServerMessage("The body took more than {seconds:g} s to arrive.", seconds=seconds)
+                ) from error
             received += len(message.get("body", b""))
             arriving = message.get("more_body", False)
             if received > max_bytes:
-                raise HTTPException(413, f"The body is larger than {max_bytes} bytes; send less text per request.")
+                raise HTTPException(
+                    413,
+                    ServerMessage("The body is larger than {most} bytes; send less text per request.", most=max_bytes),
+                )
             return message
 
         async def observed_send(message: Message) -> None:

@@ -14,6 +14,7 @@ from nmt.decoding.translator import Translation, Translator
 from nmt.runs.load import LoadedRun
 from nmt.runs.search import build_translator
 from nmt.serving.gallery import Gallery
+from nmt.serving.server_messages import ServerMessage
 
 T = TypeVar("T")
 
@@ -31,7 +32,7 @@ class QueueFull(Exception):  # noqa: N818
     """Too many sentences are waiting already. `retry_after` is in seconds."""
 
     def __init__(self, retry_after: int) -> None:
-        super().__init__(f"The server is busy; try again in {retry_after} s.")
+        super().__init__(ServerMessage("The server is busy; try again in {seconds} s.", seconds=retry_after))
         self.retry_after = retry_after
 
 

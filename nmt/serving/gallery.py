@@ -13,6 +13,7 @@ from nmt.exports.engines import load_with_engine
 from nmt.runs.directory import RunDirectory
 from nmt.runs.load import LoadedRun
 from nmt.runs.search import Engine
+from nmt.serving.server_messages import ServerMessage
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +31,9 @@ class Unavailable(Exception):  # noqa: N818
     """The run cannot be loaded now; the log gives the reason."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"The run {name} cannot be loaded now; see the server's log for the reason.")
+        super().__init__(
+            ServerMessage("The run {name} cannot be loaded now; see the server's log for the reason.", name=name)
+        )
 
 
 class OfferedRun(NamedTuple):

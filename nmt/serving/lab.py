@@ -38,6 +38,7 @@ from nmt.serving.questions import (
     TranslateQuestion,
 )
 from nmt.serving.requests import DEFECT, failures, too_slow, within
+from nmt.serving.server_messages import ServerMessage, in_language, message_of, request_language
 from nmt.serving.service import Service, ThisService
 from nmt.sites import SITES
 from nmt.text import EOS as EOS_ID
@@ -86,7 +87,9 @@ async def translate(request: Request, service: ThisService, question: TranslateQ
     check(request, service, question)
     limit = service.limits.alternatives + 1
     if question.n_best > limit:
-        raise HTTPException(400, f"n_best is {question.n_best}; it must be at most {limit}.")
+        raise HTTPException(
+            400, ServerMessage("n_best is {number}; it must be at most {most}.", number=question.n_best, most=limit)
+        )
     task = Task(run_name(service, question.run), question.n_best, question.beam_size)
     work = service.batcher.translate(task, [question.text], [question.prefix])
     [sentence] = await within(request, service.limits.seconds, work)
@@ -106,7 +109,7 @@ _EVENTS: dict[int | str, dict[str, Any]] = {
 async def stream_translation(request: Request, service: ThisService, question: StreamQuestion) -> StreamingResponse:
     """A search as server-sent events: `beams` after each step, then `done` with the translation, or `error`."""
     check(request, service, question)
-    events = search_events(service, run_name(service, question.run), question)
+    events = search_events(service, run_name(service, question.run), question, request_language(request))
     return StreamingResponse(events, media_type="text/event-stream")
 
 
@@ -256,7 +259,7 @@ def run_name(service: Service, given: str | None) -> str:
     """The name of the requested run, by default the first one. Raises HTTPException 404 if it is unknown."""
     name = given or next(iter(service.gallery.offered))
     if name not in service.gallery.offered:
-        raise HTTPException(404, f"There is no run '{name}'; use one listed at /v1/runs.")
+        raise HTTPException(404, ServerMessage("There is no run '{name}'; use one listed at /v1/runs.", name=name))
     return name
 
 
@@ -291,8 +294,8 @@ def check_ids(run: LoadedRun, question: PairQuestion) -> None:
         check_length(name, ids, _MOST_PIECES, least=0)
 
 
-async def search_events(service: Service, name: str, question: StreamQuestion) -> AsyncIterator[str]:
-    """The server-sent events of a search, which ends when the client disconnects."""
+async def search_events(service: Service, name: str, question: StreamQuestion, language: str) -> AsyncIterator[str]:
+    """The server-sent events of a search, which ends when the client disconnects. Errors are in `language`."""
     loop = asyncio.get_running_loop()
     steps: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
 
@@ -319,12 +322,12 @@ async def search_events(service: Service, name: str, question: StreamQuestion) -
             yield _event("beams", step)
         yield _event("done", await work)
     except TimeoutError:
-        yield _event("error", {"error": too_slow(service.limits.seconds)})
+        yield _event("error", {"error": in_language(too_slow(service.limits.seconds), language)})
     except (Mistake, QueueFull, Unavailable) as error:
-        yield _event("error", {"error": str(error)})
+        yield _event("error", {"error": in_language(message_of(error), language)})
     except Exception:
         logger.exception("A search failed.")
-        yield _event("error", {"error": DEFECT})
+        yield _event("error", {"error": in_language(DEFECT, language)})
     finally:
         work.cancel()
 

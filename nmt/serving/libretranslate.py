@@ -10,6 +10,7 @@ from pydantic_core import PydanticCustomError
 from nmt.config.direction import LANGUAGES
 from nmt.serving.batcher import Task
 from nmt.serving.requests import Body, failures, read, takes, within
+from nmt.serving.server_messages import ServerMessage
 from nmt.serving.service import Service, ThisService
 from nmt.serving.texts import translated_html, translated_texts
 
@@ -260,16 +261,23 @@ async def translated(
     """
     for code in (*sources, target):
         if code not in service.languages.codes:
-            raise HTTPException(400, f"{code} is not supported")
+            raise HTTPException(400, ServerMessage("{code} is not supported", code=code))
     if kind not in ("text", "html"):
-        raise HTTPException(400, f"{kind} format is not supported")
+        raise HTTPException(400, ServerMessage("{name} format is not supported", name=kind))
     if alternatives > service.limits.alternatives:
-        raise HTTPException(400, f"Invalid request: alternatives must be at most {service.limits.alternatives}")
+        raise HTTPException(
+            400, ServerMessage("Invalid request: alternatives must be at most {most}", most=service.limits.alternatives)
+        )
     runs = {}
     for source in set(sources) - {target}:
         run = service.gallery.for_direction(source, target)
         if run is None:
-            raise HTTPException(400, f"{target} is not available as a target language from {source}")
+            raise HTTPException(
+                400,
+                ServerMessage(
+                    "{target} is not available as a target language from {source}", target=target, source=source
+                ),
+            )
         runs[source] = run
     translate_all = translated_html if kind == "html" else translated_texts
 
@@ -283,7 +291,11 @@ async def translated(
                 if len(sentences) > service.limits.sentences:
                     raise HTTPException(
                         400,
-                        f"Invalid request: {len(sentences)} sentences exceed the limit of {service.limits.sentences}",
+                        ServerMessage(
+                            "Invalid request: {number} sentences exceed the limit of {most}",
+                            number=len(sentences),
+                            most=service.limits.sentences,
+                        ),
                     )
                 translations = await service.batcher.translate(Task(run, n_best=alternatives + 1), sentences)
                 for sentence in translations:

@@ -10,6 +10,8 @@ from urllib.parse import parse_qsl
 from fastapi import HTTPException, Request
 from pydantic import BaseModel, Field, ValidationError
 
+from nmt.serving.server_messages import ServerMessage
+
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 
@@ -109,8 +111,8 @@ def sentence(errors: Sequence[Any]) -> str:
     fields = itertools.takewhile(lambda part: (part.isidentifier() and part != "str") or part.isdigit(), location)
     field = ".".join(fields) or "the body"
     if first["type"] == "missing":
-        return f"Invalid request: missing {field} parameter"
-    return f"Invalid request: {field}: {first['msg']}"
+        return ServerMessage("Invalid request: missing {field} parameter", field=field)
+    return ServerMessage("Invalid request: {field}: {problem}", field=field, problem=first["msg"])
 
 
 async def within(request: Request, seconds: float, work: Coroutine[Any, Any, T]) -> T:
@@ -133,7 +135,7 @@ async def within(request: Request, seconds: float, work: Coroutine[Any, Any, T])
 
 def too_slow(seconds: float) -> str:
     """The error message for a request that has exceeded the time limit."""
-    return f"The request took more than {seconds:g} s; send less text per request."
+    return ServerMessage("The request took more than {seconds:g} s; send less text per request.", seconds=seconds)
 
 
 async def _gone(request: Request) -> None:

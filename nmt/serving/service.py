@@ -10,6 +10,7 @@ from fastapi import Depends, HTTPException, Request
 from nmt.serving.batcher import Batcher
 from nmt.serving.gallery import Gallery
 from nmt.serving.languages import Languages
+from nmt.serving.server_messages import ServerMessage
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,12 @@ class Service:
         characters = sum(map(len, texts))
         if characters > self.limits.characters:
             raise HTTPException(
-                400, f"Invalid request: request ({characters}) exceeds text limit ({self.limits.characters})"
+                400,
+                ServerMessage(
+                    "Invalid request: request ({number}) exceeds text limit ({most})",
+                    number=characters,
+                    most=self.limits.characters,
+                ),
             )
 
 

@@ -1,6 +1,7 @@
 // @ts-check
 // The engine that asks the server which serves the page.
 
+import { language } from "../i18n.js";
 import { Unreachable } from "./interface.js";
 
 const key = new URLSearchParams(location.search).get("api_key");
@@ -14,7 +15,7 @@ async function reached(promise) {
 
 /** Sends a question, and returns the answer if it is no error. @param {string} path @param {AbortSignal} signal @param {object} [question] */
 async function send(path, signal, question) {
-  const headers = { ...key ? { authorization: `Bearer ${key}` } : {}, ...question ? { "content-type": "application/json" } : {} };
+  const headers = { "accept-language": language, ...key ? { authorization: `Bearer ${key}` } : {}, ...question ? { "content-type": "application/json" } : {} };
   const answer = await reached(fetch(`v1/${path}`, { ...question ? { method: "POST", body: JSON.stringify(question) } : {}, headers, signal }));
   if (!answer.ok) throw new Error((await answer.json()).error);
   return answer;

@@ -1,0 +1,75 @@
+"""Errors are in the language of the request: English or Vietnamese."""
+
+import ast
+from pathlib import Path
+from string import Formatter
+
+import pytest
+from fastapi.testclient import TestClient
+
+import nmt.serving
+from nmt.serving.server_messages import VIETNAMESE, ServerMessage, in_language, preferred_language
+
+
+def fields(template: str) -> set[str | None]:
+    return {field for _, field, _, _ in Formatter().parse(template) if field is not None}
+
+
+def test_every_message_of_the_server_has_a_translation_with_the_same_values() -> None:
+    used = set[str]()
+    for file in Path(nmt.serving.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "ServerMessage":
+                used.add(node.args[0].value)  # type: ignore[attr-defined]
+            elif isinstance(node, ast.Constant) and file.name != "server_messages.py" and node.value in VIETNAMESE:
+                used.add(str(node.value))
+    assert {template for template in VIETNAMESE if fields(template)} <= used <= set(VIETNAMESE)
+    assert all(fields(english) == fields(vietnamese) for english, vietnamese in VIETNAMESE.items())
+
+
+@pytest.mark.parametrize(
+    ("header", "language"),
+    [
+        ("", "en"),
+        ("vi", "vi"),
+        ("vi-VN,vi;q=0.9,en-US;q=0.8", "vi"),
+        ("en-US,en;q=0.9,vi;q=0.8", "en"),
+        ("fr, vi;q=0.5, en;q=0.4", "vi"),
+        ("en;q=0, vi;q=0.1", "vi"),
+        ("VI;q=1.0", "vi"),
+        ("fr, de", "en"),
+        ("viking, *;q=0.1", "en"),
+        ("vi;q=x,,;", "en"),
+    ],
+)
+def test_the_language_that_a_header_prefers(header: str, language: str) -> None:
+    assert preferred_language(header) == language
+
+
+def test_a_message_is_english_text_and_an_unknown_one_stays() -> None:
+    message = ServerMessage("{code} is not supported", code="xx")
+    assert message == "xx is not supported"
+    assert in_language(message, "vi") == "Không hỗ trợ ngôn ngữ xx"
+    assert in_language("Something else.", "vi") == "Something else."
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "english", "vietnamese"),
+    [
+        ("/translate", {"q": "a", "source": "xx", "target": "vi"}, "xx is not supported", "Không hỗ trợ ngôn ngữ xx"),
+        ("/translate", {"q": "a"}, "missing source parameter", "Yêu cầu không hợp lệ: thiếu tham số source"),
+        ("/v1/attend", {"text": ""}, "The source is empty; write a sentence.", "Câu nguồn trống; hãy viết một câu."),
+        ("/nowhere", {}, "Not Found", "Không tìm thấy"),
+        ("/v1/attend", {"text": "a", "run": "b"}, "There is no run 'b'", "Không có mô hình 'b'"),
+    ],
+)
+def test_errors_are_in_the_language_of_the_request(
+    client: TestClient, path: str, body: dict[str, str], english: str, vietnamese: str
+) -> None:
+    for header, expected in (("en-US,en;q=0.9", english), ("vi-VN,vi;q=0.9,en;q=0.8", vietnamese)):
+        assert expected in client.post(path, json=body, headers={"accept-language": header}).json()["error"]
+
+
+def test_the_errors_of_a_stream_too(client: TestClient) -> None:
+    answer = client.post("/v1/translate/stream", json={"text": " "}, headers={"accept-language": "vi"})
+    assert "Câu nguồn trống; hãy viết một câu." in answer.text
