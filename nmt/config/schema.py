@@ -115,6 +115,7 @@ class TokenizerSettings(Keys):
     kind: Literal["bpe", "unigram"]
     size: Annotated[Positive | None, expects("a whole number of at least 1, or null for a size that fits the corpus")]
     joint: bool
+    character_coverage: Annotated[Fraction, expects("above 0 and at most 1, such as 0.9999")]
     tone_marks: Annotated[Literal["old", "new"] | None, expects("old, new, or null for the text as it is")] = None
 
 
@@ -250,6 +251,7 @@ class RunSettings(LoopSettings):
     filters: FilterSettings
     label_smoothing: Probability
     word_dropout: Probability
+    unicode_noise: Probability
     subword_sampling: Annotated[Fraction | None, expects("above 0 and at most 1, such as 0.1, or null for none")]
     validation: Validation
     data: Data

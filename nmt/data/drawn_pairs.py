@@ -1,7 +1,7 @@
-"""Training pairs as they are drawn in an epoch: joined with another pair or segmented at random, if configured."""
+"""Training pairs as they are drawn in an epoch: joined with another pair and changed at random, if configured."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -54,21 +54,21 @@ class SubwordSampling:
 
 
 class DrawnPairs(torch.utils.data.Dataset[Example]):
-    """The example of each draw: the stored pair, joined with its partner and segmented at random if configured.
+    """The example of each draw: the stored pair, joined with its partner and changed at random if configured.
 
-    mixing: how an epoch draws pairs and partners; sampling: how they are segmented; window: which earlier pairs of the
-    document are read with each pair. Batches are planned from `lengths`, the lengths of the pairs with their context.
-    With sampling, a batch may exceed its budget, because the lengths are those of the usual segmentation.
+    mixing: how an epoch draws pairs and partners; changes: random changes, in their order; window: which earlier pairs
+    of the document are read with each pair. Batches are planned from `lengths`, the lengths of the pairs with their
+    context. With changes, a batch may exceed its budget, because the lengths are those of the unchanged pairs.
     """
 
     def __init__(
         self,
         training: TrainingData,
-        sampling: SubwordSampling | None = None,
+        changes: Sequence[Callable[[Draw, Example], Example]] = (),
         mixing: Mixing = EVERY_PAIR_ONCE,
         window: ContextWindow = NO_CONTEXT,
     ) -> None:
-        self.training, self.sampling, self.mixing, self.window = training, sampling, mixing, window
+        self.training, self.changes, self.mixing, self.window = training, changes, mixing, window
         documents = training.documents
         self.lengths = training.lengths
         if documents is not None and window.sentences:
@@ -81,7 +81,7 @@ class DrawnPairs(torch.utils.data.Dataset[Example]):
         """The examples of a batch. DataLoader calls this."""
         documents = self.training.documents
         if documents is None or not self.window.sentences:
-            return self._segmented(draws)
+            return self._changed(draws)
         firsts = [self._first_of_window(draw.pair, documents) for draw in draws]
         # One read for the whole batch: the windows of all draws, one after the other.
         draws_of_windows = [
@@ -89,9 +89,9 @@ class DrawnPairs(torch.utils.data.Dataset[Example]):
             for draw, first in zip(draws, firsts, strict=True)
             for pair in range(first, draw.pair + 1)
         ]
-        segmented, examples = iter(self._segmented(draws_of_windows)), []
+        changed, examples = iter(self._changed(draws_of_windows)), []
         for draw, first in zip(draws, firsts, strict=True):
-            *window, example = islice(segmented, draw.pair + 1 - first)
+            *window, example = islice(changed, draw.pair + 1 - first)
             earlier = [(preceding.source, preceding.target) for preceding in window]
             examples.append(self.window(example._replace(earlier=earlier)))
         return examples
@@ -101,11 +101,11 @@ class DrawnPairs(torch.utils.data.Dataset[Example]):
         first = max(0, pair - self.window.sentences)
         return first + int((documents[first : pair + 1] != documents[pair]).sum())
 
-    def _segmented(self, draws: list[Draw]) -> list[Example]:
+    def _changed(self, draws: list[Draw]) -> list[Example]:
         examples = self._joined(draws)
-        if self.sampling is None:
-            return examples
-        return [self.sampling(draw, example) for draw, example in zip(draws, examples, strict=True)]
+        for change in self.changes:
+            examples = [change(draw, example) for draw, example in zip(draws, examples, strict=True)]
+        return examples
 
     def _joined(self, draws: list[Draw]) -> list[Example]:
         partners = [draw.partner for draw in draws if draw.partner >= 0]

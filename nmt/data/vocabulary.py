@@ -29,7 +29,7 @@ def learned_tokenizers(
     cache_dir: Path,
     at_most: bool = False,
 ) -> TokenizerPair:
-    """SentencePiece models for the two sides of the training corpora; see `train_tokenizer` for kind and size.
+    """SentencePiece models for the two sides of the training corpora; see `train_tokenizer` for the settings.
 
     With settings.joint, one model is learned from both sides, otherwise one for each side. A model is cached under
     `cache_dir`, keyed by its settings and the contents of its files; both directions share it. With `at_most`, text
@@ -67,15 +67,15 @@ def learned_tokenizer(paths: Sequence[Path], settings: TokenizerSettings, cache_
     by_content = sorted((file_digest(path), path) for path in paths)
     digests = [digest for digest, _ in by_content]
     seed = 0
-    kind, size, tone_marks = settings.kind, settings.size, settings.tone_marks
-    key = content_key([_FORMAT, sentencepiece.__version__, kind, size, tone_marks, seed, *digests])
+    kind, size, coverage, tone_marks = settings.kind, settings.size, settings.character_coverage, settings.tone_marks
+    key = content_key([_FORMAT, sentencepiece.__version__, kind, size, coverage, tone_marks, seed, *digests])
 
     def fill(folder: Path) -> None:
         lines = (normalize(line) for _, path in by_content for line in iter_lines(path))
         if tone_marks is not None:
             lines = (with_tone_marks(line, tone_marks) for line in lines)
         logger.info("Training a %s tokenizer with %s pieces", kind, f"{USUAL_SIZE if size is None else size:,}")
-        model = train_tokenizer(lines, kind=kind, size=size, seed=seed)
+        model = train_tokenizer(lines, kind=kind, size=size, character_coverage=coverage, seed=seed)
         (folder / _FILE).write_bytes(model)
 
     return Tokenizer.load(cached_folder(cache_dir / "tokenizers" / key, fill) / _FILE, tone_marks)

@@ -3,8 +3,10 @@
 import io
 import logging
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -156,19 +158,27 @@ class TokenizerPair(NamedTuple):
         return self.source is self.target
 
 
-def train_tokenizer(lines: Iterable[str], *, kind: str, size: int | None, seed: int = 0) -> bytes:
+def train_tokenizer(
+    lines: Iterable[str], *, kind: str, size: int | None, character_coverage: float = 1.0, seed: int = 0
+) -> bytes:
     """A SentencePiece model of `size` pieces, learned from normalized lines.
 
-    kind: 'unigram' (Kudo 2018) or 'bpe' (Sennrich et al. 2016). Unseen characters become bytes. If there are more than
+    kind: 'unigram' (Kudo 2018) or 'bpe' (Sennrich et al. 2016). The most frequent characters that make up
+    `character_coverage` of the text have pieces of their own; all others are spelled as bytes. If there are more than
     two million lines, the model is learned from two million of them, drawn with `seed`. Without a size, the model has
-    8,000 pieces, or as many as the text supports if that is fewer. Raises whatever iterating over `lines` raises,
-    and Mistake for an unknown kind, no text, or a size that the text does not support.
+    8,000 pieces, or as many as the text supports if that is fewer. Raises whatever iterating over `lines` raises, and
+    Mistake for an unknown kind, no text, or a size that the text does not support.
     """
     if kind not in KINDS:
         raise Mistake(f"Unknown kind of tokenizer '{kind}'; choose one of {', '.join(KINDS)}.")
     drawn = cut_long_lines(draw_lines(lines, _MOST_LINES, seed))
+    if rare := rare_characters(drawn, character_coverage):
+        # SentencePiece has this option too, but accepts no coverage below 0.98. It never sees a rare character if the
+        # lines are cut there, so it learns neither a piece for the character nor one that contains it.
+        cut = re.compile(f"[{re.escape(''.join(rare))}]")
+        drawn = [part for line in drawn for part in cut.split(line) if part.strip()]
     try:
-        return _train(drawn, kind, USUAL_SIZE if size is None else size)
+        return _train(drawn, kind, USUAL_SIZE if size is None else size, character_coverage)
     except VocabularySizeError as error:
         if size is not None:
             raise
@@ -176,7 +186,27 @@ def train_tokenizer(lines: Iterable[str], *, kind: str, size: int | None, seed: 
             "tokenizer.size is null, and this text supports at most %s pieces: the vocabulary has %s instead of %s",
             *(f"{number:,}" for number in (error.largest, error.largest, USUAL_SIZE)),
         )
-        return _train(drawn, kind, error.largest)
+        return _train(drawn, kind, error.largest, character_coverage)
+
+
+def rare_characters(lines: Iterable[str], coverage: float) -> list[str]:
+    """The characters left over when the most frequent ones make up the fraction `coverage` of the text.
+
+    Spaces do not count. Of equally frequent characters, the one with the lower code point is kept first.
+    """
+    counts = Counter[str]()
+    for line in lines:
+        counts.update(line)
+    del counts[" "]
+    by_frequency = sorted(counts, key=lambda character: (-counts[character], character))
+    # Up to the character that reaches the coverage, which is itself kept. For 1.0, the sum is exactly the last one's.
+    covered = accumulate(counts[character] for character in by_frequency)
+    enough = coverage * counts.total()
+    return [
+        character
+        for character, until_here in zip(by_frequency, covered, strict=True)
+        if until_here - counts[character] >= enough
+    ]
 
 
 def draw_lines(lines: Iterable[str], number: int, seed: int) -> list[str]:
@@ -237,14 +267,18 @@ class VocabularySizeError(Mistake):
         self.largest = largest
 
 
-def _train(lines: list[str], kind: str, size: int) -> bytes:
+def _train(lines: list[str], kind: str, size: int, character_coverage: float) -> bytes:
     """Trains a SentencePiece model. Raises Mistake as `train_tokenizer` does; SentencePiece itself raises only
     RuntimeError.
     """
     model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(lines), model_writer=model, model_type=kind, vocab_size=size, **_OPTIONS
+            sentence_iterator=iter(lines),
+            model_writer=model,
+            model_type=kind,
+            vocab_size=size,
+            **_OPTIONS,
         )
         return model.getvalue()
     except RuntimeError as error:
@@ -254,7 +288,9 @@ def _train(lines: list[str], kind: str, size: int) -> bytes:
             raise VocabularySizeError(size, int(match[1])) from error
         if match := re.search(r"required_chars\. \d+ vs (\d+)", message):
             raise Mistake(
-                f"Vocabulary size {size} is too small for this text; set tokenizer.size to at least {match[1]}."
+                f"Vocabulary size {size} is too small for this text, which needs {match[1]} pieces for its characters "
+                f"alone; set tokenizer.size to at least {match[1]}, or lower tokenizer.character_coverage (now "
+                f"{character_coverage:g}), so that rare characters are spelled as bytes."
             ) from error
         if "vocab_size()" in message or "insert_id(" in message:
             raise Mistake(

@@ -1,7 +1,7 @@
 """What training a translation model reads, builds and computes."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,14 +15,15 @@ from nmt.config.job import Job
 from nmt.config.keys import with_values
 from nmt.config.nodes import make
 from nmt.config.schema import RunSettings, validated
-from nmt.data.batch import collate
+from nmt.data.batch import Example, collate
 from nmt.data.corpus import check_files, corpus_hashes, file_pair, read_pairs
 from nmt.data.dataset import encode_pairs, training_dataset
 from nmt.data.detokenized import detokenized
 from nmt.data.documents import check_documents, read_documents
-from nmt.data.drawn_pairs import DrawnPairs, SubwordSampling
+from nmt.data.drawn_pairs import Draw, DrawnPairs, SubwordSampling
 from nmt.data.filters import Filters
 from nmt.data.plan import Mixing
+from nmt.data.unicode_noise import UnicodeNoise
 from nmt.data.vocabulary import learned_tokenizers
 from nmt.errors import Mistake
 from nmt.models import DocumentModel, Seq2Seq, VocabularySizes
@@ -182,12 +183,17 @@ class ParallelCorpora(Corpora[RunSettings]):
         logger.info("Training data: %s", report)
         documents = read_documents(self.valid, self.direction) if window.sentences else None
         valid = encode_pairs(read_pairs(self.valid, self.direction), tokenizers, window, documents)
-        sampling = None
+        changes = list[Callable[[Draw, Example], Example]]()
+        longest_sides = rows.lengths.max(axis=0).tolist()
+        # The noise comes first, so that its characters are segmented at random as well.
+        if settings.unicode_noise:
+            changes.append(UnicodeNoise(tokenizers, settings.unicode_noise, seed=settings.seed, longest=longest_sides))
         if settings.subword_sampling is not None:
-            longest = rows.lengths.max(axis=0).tolist()
-            sampling = SubwordSampling(tokenizers, settings.subword_sampling, seed=settings.seed, longest=longest)
+            changes.append(
+                SubwordSampling(tokenizers, settings.subword_sampling, seed=settings.seed, longest=longest_sides)
+            )
         mixing = Mixing(tuple(rows.parts), settings.data.sampling_temperature, settings.data.concat_prob)
-        pairs = DrawnPairs(rows, sampling, mixing, window)
+        pairs = DrawnPairs(rows, changes, mixing, window)
         longest, budget = int(pairs.lengths.max()), settings.batching.batch_tokens
         if window.sentences and longest > budget >= rows.lengths.max():
             raise Mistake(

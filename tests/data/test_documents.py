@@ -91,7 +91,7 @@ def test_drawn_pairs_have_the_pairs_before_them(documents, pair, direction, tmp_
 def test_sampling_gives_earlier_pairs_the_segmentation_that_they_have_themselves(documents, pair, direction, tmp_path):
     prefix = documents("train", LINES, NAMES)
     rows, _ = training_dataset([prefix], direction, pair, Filters(max_ratio=9.0), [], tmp_path / "c", documents=True)
-    drawn = DrawnPairs(rows, SubwordSampling(pair, 0.5, seed=3, longest=(99, 99)), window=ContextWindow(1))
+    drawn = DrawnPairs(rows, [SubwordSampling(pair, 0.5, seed=3, longest=(99, 99))], window=ContextWindow(1))
     before, after = drawn.__getitems__([Draw(2, 0), Draw(2, 1)])
     assert after.earlier == [(before.source, before.target)]
 

@@ -24,7 +24,7 @@ def training(corpus, direction, pair, tmp_path):
 @pytest.fixture
 def drawn(training, pair):
     return lambda seed=3, longest=(99, 99): DrawnPairs(
-        training, SubwordSampling(pair, STRENGTH, seed=seed, longest=longest)
+        training, [SubwordSampling(pair, STRENGTH, seed=seed, longest=longest)]
     )
 
 
@@ -69,7 +69,7 @@ def test_a_restored_loader_continues_with_the_same_segmentations(training, pair,
     def loader(workers=0):
         sampling = SubwordSampling(pair, STRENGTH, seed=3, longest=(99, 99))
         data = TranslationData(
-            DrawnPairs(training, sampling, Mixing(concat_prob=0.3)),
+            DrawnPairs(training, [sampling], Mixing(concat_prob=0.3)),
             [],
             seed=3,
             batch_tokens=211,

@@ -21,7 +21,8 @@ def file(tmp_path: Path) -> Path:
 
 
 def tokenizer_of(file: Path, cache: Path):
-    return learned_tokenizer([file], TokenizerSettings(kind="bpe", size=280, joint=True), cache)
+    settings = TokenizerSettings(kind="bpe", size=280, joint=True, character_coverage=1.0)
+    return learned_tokenizer([file], settings, cache)
 
 
 def test_training_and_validation_share_no_line_and_have_all_of_them(file: Path) -> None:

@@ -12,7 +12,7 @@ from nmt.errors import Mistake
 @pytest.fixture
 def learn(corpus, tmp_path):
     def learn(text="en-vi", prefixes=(corpus,), at_most=False, **changes):
-        settings = TokenizerSettings(**{"kind": "bpe", "size": 317, "joint": True} | changes)
+        settings = TokenizerSettings(**{"kind": "bpe", "size": 317, "joint": True, "character_coverage": 1.0} | changes)
         return learned_tokenizers(prefixes, Direction.parse(text), settings, tmp_path / "cache", at_most)
 
     return learn
@@ -41,7 +41,7 @@ def test_the_second_call_reads_the_cache(learn, monkeypatch):
     assert learn().source.model == first.source.model
 
 
-@pytest.mark.parametrize("change", [{"kind": "unigram"}, {"size": 313}])
+@pytest.mark.parametrize("change", [{"kind": "unigram"}, {"size": 313}, {"character_coverage": 0.9}])
 def test_different_settings_are_trained_anew(learn, tmp_path, change):
     learn()
     learn(**change)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nmt.errors import Mistake
 from nmt.text import BOS, EOS, PAD, UNK, Tokenizer, TokenizerPair, normalize, train_tokenizer
-from nmt.text.tokenizer import cut_long_lines, draw_lines
+from nmt.text.tokenizer import cut_long_lines, draw_lines, rare_characters
 
 WORDS = ["tôi", "không", "biết", "nói", "gì", "hôm", "nay", "là", "ngày", "sinh", "nhật", "bạn", "cat", "mat", "on"]
 
@@ -128,6 +128,26 @@ def test_the_named_maximum_is_possible():
 def test_without_a_size_a_large_text_gets_the_usual_one(monkeypatch):
     monkeypatch.setattr("nmt.text.tokenizer.USUAL_SIZE", 317)
     assert train_tokenizer(lines(), kind="bpe", size=None) == train_tokenizer(lines(), kind="bpe", size=317)
+
+
+@pytest.mark.parametrize(
+    ("coverage", "rare"), [(1.0, ""), (0.91, ""), (0.9, "d"), (0.71, "d"), (0.7, "cd"), (0.3, "bcd"), (1e-9, "bcd")]
+)
+def test_the_most_frequent_characters_cover_the_text(coverage, rare):
+    assert "".join(rare_characters(["aaa a", "bbb", "cc", "d"], coverage)) == rare
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+def test_rare_characters_become_bytes_below_full_coverage(kind):
+    rare = [chr(0x4E00 + number) for number in range(300)]
+    text = [f"{line} {character}" for line, character in zip(lines() * 10, rare, strict=False)]
+    with pytest.raises(Mistake, match=r"or lower tokenizer.character_coverage \(now 1\), so that rare characters are"):
+        train_tokenizer(text, kind=kind, size=400)
+    tokenizer = Tokenizer(train_tokenizer(text, kind=kind, size=300, character_coverage=0.9))
+    for character in rare:
+        assert tokenizer.id_of(character) is None
+        assert tokenizer.pieces(tokenizer.encode(character))[-3:] == [f"<0x{byte:02X}>" for byte in character.encode()]
+        assert tokenizer.decode(tokenizer.encode(character)) == character
 
 
 def test_a_size_without_room_for_the_special_ids_is_refused():
