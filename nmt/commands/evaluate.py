@@ -47,8 +47,9 @@ def evaluate(job: Job[EvaluateSettings]) -> None:
         engine=engine,
         workers=settings.workers,
     )
+    width = max(len(score.name) for score in result.scores)
     for score in result.scores:
-        print(score)
+        print(f"{score.name:{width}} {score.figures()}")
     for bucket in result.lengths:
         print(_bucket_line(bucket, "sources of {} words"))
     for bucket in result.rarities:
@@ -62,6 +63,13 @@ def evaluate(job: Job[EvaluateSettings]) -> None:
         rates = result.links.rates
         print(f"AER {rates.aer:.3f}, precision {rates.precision:.3f}, recall {rates.recall:.3f}")
         print(f"  {result.links.note}")
+    # At the end, and each once: they are longer than a line of most terminals.
+    names: dict[str, list[str]] = {}
+    for score in result.scores:
+        names.setdefault(score.signature, []).append(score.name)
+    print("\nSignatures:")
+    for signature, scores in names.items():
+        print(f"{', '.join(scores)}\n  {signature}")
     if settings.expect is not None:
         check_band(result.scores[0].value, settings.expect, settings.band)
 

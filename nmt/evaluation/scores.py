@@ -59,9 +59,13 @@ class Score(NamedTuple):
         value, low, high = (round(number, 2) + 0.0 for number in (self.value, self.low, self.high))  # no -0.0
         return {"name": self.name, "value": value, "interval": [low, high], "signature": self.signature}
 
-    def __str__(self) -> str:
+    def figures(self) -> str:
+        """The value and its interval."""
         value, low, high = (round(number, 2) + 0.0 for number in (self.value, self.low, self.high))
-        return f"{self.name} {value:.2f} [{low:.2f}, {high:.2f}] {self.signature}"
+        return f"{value:.2f} [{low:.2f}, {high:.2f}]"
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.figures()} {self.signature}"
 
 
 def headline_metrics(tokenized: bool) -> dict[str, Metric]:

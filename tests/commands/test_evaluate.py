@@ -18,11 +18,13 @@ from nmt.config.direction import Direction
 from nmt.config.job import Job
 from nmt.data.corpus import Pairs, corpus_hashes
 from nmt.errors import CheckFailed, Mistake, report
+from nmt.evaluation.scores import corpus_scores
 from nmt.maps.links import Alignment
 from nmt.runs.directory import RunDirectory
 from nmt.runs.load import LoadedRun
 from nmt.scoring.alignment_error import Gold, read_valid_gold
-from nmt.scoring.run_scores import conditions, training_counts
+from nmt.scoring.forced_scores import Perplexity
+from nmt.scoring.run_scores import RunScores, conditions, training_counts
 from nmt.scoring.test_sets import TestSet, split_test_set
 
 
@@ -179,6 +181,23 @@ def test_an_unusable_folder_is_refused_before_translating(files: Path) -> None:
         evaluate(job(files, out=files / "t.en"))
     with pytest.raises(Mistake, match=r"out is /proc/y, but /proc cannot be written to"):
         evaluate(job(files, out="/proc/y"))
+
+
+def test_the_scores_fit_a_terminal_and_each_signature_is_printed_once(
+    files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scores = corpus_scores(["một hai", "ba"], [["một hai", "ba bốn"]])
+    renamed = scores[0]._replace(name="BLEU of the same kind")
+    found = RunScores(["một hai", "ba"], [*scores, renamed], [], [], None, Perplexity(2, 3.0, 4.0, 5.0), 1.0)
+    monkeypatch.setattr(nmt.commands.evaluate, "score_runs", lambda *_, **__: found)
+    evaluate(job(files))
+    printed = capsys.readouterr().out
+    measured, signatures = printed.split("\nSignatures:\n")
+    assert max(map(len, measured.split("\n"))) <= 80
+    assert [line.split("[")[0].split()[-1] for line in measured.split("\n")[:3]] == [
+        f"{score.value:.2f}" for score in (*scores, renamed)
+    ]
+    assert signatures == (f"BLEU, BLEU of the same kind\n  {scores[0].signature}\nchrF2\n  {scores[1].signature}\n")
 
 
 def test_a_score_is_inside_or_outside_its_band(capsys: pytest.CaptureFixture[str]) -> None:

@@ -139,5 +139,5 @@ def test_help_lists_the_keys_and_choices_of_training_too() -> None:
     config = configuration("prepare", ["run_dir=none"])
     text = help_text(CONFIGS, "prepare", "", defaultdict(str, data="sample"), config)
     assert re.search(r"^  split:  .*\n(?: +# .*\n)*    corpus: null", text, re.MULTILINE)
-    assert re.search(r"^  seed: 1$", text, re.MULTILINE)
+    assert re.search(r"^  seed: 1\b", text, re.MULTILINE)
     assert re.search(r"^data=\n(    .*\n)+  \* sample ", text, re.MULTILINE)
