@@ -45,6 +45,10 @@ def attribute(job: Job[AttributeSettings]) -> None:
         words=settings.words,
         width=settings.width,
         max_weight=settings.max_weight,
+        dpi=settings.dpi,
+        font=settings.font,
+        palette=settings.palette,
+        special=settings.special,
     )
     folder = export_maps(
         run,

@@ -82,6 +82,10 @@ class LookSettings(Keys):
         Annotated[float, Field(ge=1, le=100)] | None, expects("from 1 to 100 inches, such as 3.3, or null")
     ]
     max_weight: Annotated[Fraction | None, expects("above 0 and at most 1, such as 0.2, or null")]
+    dpi: Annotated[int, Field(ge=10, le=1200), expects("from 10 to 1200 pixels per inch, such as 300")]
+    font: Text
+    palette: Text | None
+    special: bool
     threshold: Fraction
     sort_by: Literal[
         "entropy", "uniformity", "distance", "monotonicity", "coverage", "special", "punctuation", "variation"

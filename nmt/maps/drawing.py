@@ -17,18 +17,36 @@ from nmt.maps.attention_map import SentenceMaps, selected, selected_sites
 from nmt.maps.diagnostics import HeadDiagnostics, Measures, of_one_map, per_head, per_sentence, worst_first
 from nmt.maps.links import MapSelector, selected_word_map
 from nmt.maps.map_files import MapFolder, file_stem
-from nmt.maps.plots import Look, heat_map, heat_map_grid
+from nmt.maps.plots import DPI, FONT, Look, check_look, heat_map, heat_map_grid, missing_glyphs
 from nmt.maps.symmetrization import LINKS, all_links, pharaoh
-from nmt.maps.words import LabeledMap, PieceRow, labeled, spaced
+from nmt.maps.words import LabeledMap, PieceRow, labeled, spaced, without_special
 from nmt.pace import Pace
 from nmt.tables import Table
 
 logger = logging.getLogger(__name__)
 
+TITLES = {
+    "encoder_self": "Self-attention of the encoder",
+    "decoder_self": "Self-attention of the decoder",
+    "cross": "Cross attention",
+    "encoder_words": "Attention of the encoder to earlier words",
+    "decoder_words": "Attention of the decoder to earlier words",
+    "encoder_sentences": "Attention of the encoder to earlier sentences",
+    "decoder_sentences": "Attention of the decoder to earlier sentences",
+}
+"""What a picture of each site is called."""
+METHOD_TITLES = {
+    "gradient_x_input": "Gradient × input",
+    "integrated_gradients": "Integrated gradients",
+    "occlusion": "Occlusion",
+    "value_zeroing": "Value zeroing",
+    "p_cxmi": "P-CXMI",
+}
 LayerOrHead = int | Literal["all"] | None
 PICTURES = ("png", "svg", "pdf")
 LEFT_OUT = "left_out.csv"
 _DECIMALS = 6
+_FEW_LETTERS = 20
 _TEXTS = ("source.txt", "target.txt")
 _ALIGNMENTS = (*_TEXTS, *(f"{name}.align" for name in LINKS))
 _FILES = ("diagnostics.csv", "sentence_diagnostics.csv", "heads.csv", "viewer.html", LEFT_OUT)
@@ -65,8 +83,14 @@ class Drawing:
     """Whether rows and columns are words instead of pieces."""
     width: float | None = None
     max_weight: float | None = None
+    dpi: int = DPI
+    font: str = FONT
+    palette: str | None = None
+    special: bool = True
+    """Whether pictures show the rows and columns of BOS and EOS."""
 
     def __post_init__(self) -> None:
+        check_look(self.font, self.palette)
         for site in self.drawn_sites:
             for key, value in (("layer", self.layer), ("head", self.head)):
                 number = self.sites[site][f"{key}s"]
@@ -108,7 +132,7 @@ class Drawing:
         """How a picture of a site looks. A picture for print has no title, because it will have a caption."""
         sentence = f"line {line}" if rank == 1 else f"line {line}, translation {rank}"
         method = self.sites[site].get("method")
-        quantity = f"{site} attention" if method is None else method.replace("_", " ")
+        quantity = TITLES[site] if method is None else METHOD_TITLES.get(method, method)
         title = "" if self.width else f"{quantity}, {sentence}{detail}"
         return Look(
             title=title,
@@ -116,6 +140,9 @@ class Drawing:
             columns=self.sites[site]["columns"],
             width=self.width,
             max_weight=self.max_weight,
+            dpi=self.dpi,
+            font=self.font,
+            palette=self.palette,
         )
 
 
@@ -157,14 +184,17 @@ def draw_pictures(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequenc
     target.mkdir(exist_ok=True)
     pace, total = Pace("sentences drawn"), folder.number(lines)
     drawn, refused = 0, ""
+    fonts = Look(font=drawing.font).fonts
+    missing: set[str] = set()
     for sentence in folder.sentences(lines):
         for site, labeled_map in drawing.labeled_maps(sentence):
-            weights, rows, columns = labeled_map
+            weights, rows, columns = labeled_map if drawing.special else without_special(labeled_map)
+            missing |= missing_glyphs([*rows, *columns], fonts)
             layers, heads = weights.shape[:2]
             for layer, head in [(None, None)] if drawing.grid else drawing.layers_and_heads(weights):
                 parts = [f"{key}{value}" for key, value in (("layer", layer), ("head", head)) if value is not None]
                 name = ".".join([file_stem(sentence.line, sentence.rank), site, *(["grid"] if drawing.grid else parts)])
-                detail = "" if drawing.grid else _detail(("layer", layer, layers), ("head", head, heads))
+                detail = "" if drawing.grid else layer_and_head(("layer", layer, layers), ("head", head, heads))
                 look = drawing.look(site, sentence.line, sentence.rank, detail=detail)
                 try:
                     if drawing.grid:
@@ -181,18 +211,23 @@ def draw_pictures(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequenc
                     picture.save(target / f"{name}.{kind}")
                     yield str(target / f"{name}.{kind}")
         pace(1, total)
+    if missing:
+        logger.warning(
+            "No installed font has the letters %s, which are drawn as boxes: install one that has them, such as "
+            "Noto Sans CJK, or name it with font=.",
+            " ".join(sorted(missing)[:_FEW_LETTERS]) + (" ..." if len(missing) > _FEW_LETTERS else ""),
+        )
     if not drawn:
         reason = refused or f"No sentence has maps at {', '.join(drawing.drawn_sites)}; add documents=FILE."
         raise Mistake(f"No picture could be drawn. {reason}")
 
 
-def _detail(*axes: tuple[str, int | None, int]) -> str:
-    """The layer and head in a title, such as ', mean of 3 layers, head 1 (of 4)'; omitted if there is only one."""
-    return "".join(
-        f", mean of {number} {name}s" if value is None else f", {name} {value} (of {number})"
-        for name, value, number in axes
-        if number > 1
-    )
+def layer_and_head(*axes: tuple[str, int | None, int]) -> str:
+    """The layer and head in a title, such as ', mean of 3 layers, head 1'; omitted if there is only one."""
+    several = [(name, value, number) for name, value, number in axes if number > 1]
+    means = " and ".join(f"{number} {name}s" for name, value, number in several if value is None)
+    chosen = [f"{name} {value}" for name, value, _ in several if value is not None]
+    return "".join(f", {part}" for part in ([f"mean of {means}"] if means else []) + chosen)
 
 
 def _tables(folder: MapFolder, drawing: Drawing, target: Path, lines: Sequence[int]) -> Iterator[str]:

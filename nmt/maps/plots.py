@@ -1,23 +1,51 @@
 """Draws pictures of attention maps from arrays."""
 
 import math
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from matplotlib import colormaps, rc_context
+from matplotlib import colormaps, font_manager, rc_context
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
+from matplotlib.ft2font import FT2Font
 from matplotlib.transforms import Bbox
 
+from nmt.config.messages import unknown
 from nmt.errors import Mistake
 
 # Comes with matplotlib and covers all Vietnamese letters.
-_FONT = "DejaVu Sans"
+FONT = "DejaVu Sans"
+# Tried, if installed, for letters that the font lacks: Chinese, Japanese and Korean, Arabic, Devanagari, emoji.
+# In color, emoji are pictures, which matplotlib cannot draw.
+_FALLBACKS = (
+    *(
+        "Noto Sans CJK SC",
+        "Noto Sans CJK JP",
+        "Noto Sans SC",
+        "Noto Sans JP",
+        "Source Han Sans SC",
+        "WenQuanYi Zen Hei",
+    ),
+    *("WenQuanYi Micro Hei", "Microsoft YaHei", "SimHei", "PingFang SC", "Hiragino Sans GB", "Malgun Gothic"),
+    *("Noto Sans Arabic", "Noto Naskh Arabic", "Geeza Pro", "Noto Sans Devanagari", "Lohit Devanagari", "Mangal"),
+    *(
+        "Noto Sans Thai",
+        "Noto Sans Hebrew",
+        "Arial Unicode MS",
+        "Noto Emoji",
+        "Symbola",
+        "Segoe UI Emoji",
+        "Segoe UI Symbol",
+    ),
+)
 # Reversed magma is perceptually uniform, but yellow at 0. With white at 0, lightness still decreases evenly.
 _STOPS = np.linspace(0, 1, 16)[2:]
 _COLORS = LinearSegmentedColormap.from_list(
@@ -26,7 +54,7 @@ _COLORS = LinearSegmentedColormap.from_list(
 _FEW, _MANY = 20, 60
 _INK = "#333333"
 # A large grid is drawn at a lower resolution, so that it fits into memory.
-_DPI, _MOST_PIXELS = 160, 12_000
+DPI, _MOST_PIXELS = 300, 12_000
 # The smallest legible font size in print, in points and in inches. A labeled cell is at least that large.
 _PRINT = 6.0
 _LETTER = _PRINT / 72
@@ -48,6 +76,52 @@ class Look(NamedTuple):
     """Width of the whole picture in inches, for print with 6-point letters; None makes it as wide as the map needs."""
     max_weight: float | None = None
     """The weight of the darkest color, to make pictures comparable; None for the largest weight in the picture."""
+    dpi: int = DPI
+    """Pixels per inch; fewer for a picture that would be wider or higher than 12,000 pixels."""
+    font: str = FONT
+    """The family of all text; letters that it lacks come from other installed fonts."""
+    palette: str | None = None
+    """A colormap of matplotlib, such as Blues; None for white to black over red, which print in gray also shows."""
+
+    @property
+    def fonts(self) -> tuple[str, ...]:
+        """The installed families of all text, in the order in which a letter is looked up."""
+        return (self.font, *(name for name in (FONT, *_FALLBACKS) if name in installed_fonts() and name != self.font))
+
+
+@cache
+def installed_fonts() -> frozenset[str]:
+    """The families of the installed fonts."""
+    return frozenset(entry.name for entry in font_manager.fontManager.ttflist)
+
+
+def check_look(font: str, palette: str | None) -> None:
+    """Raises Mistake for a font that is not installed and for an unknown palette."""
+    if font not in installed_fonts():
+        raise Mistake(unknown("font", font, installed_fonts()))
+    if palette is not None and palette not in colormaps:
+        raise Mistake(unknown("palette", palette, [name for name in colormaps if not name.endswith("_r")]))
+
+
+def missing_glyphs(texts: Iterable[str], fonts: Sequence[str]) -> set[str]:
+    """The letters of the texts that none of the installed families has."""
+    letters = {letter for text in texts for letter in text if not letter.isspace()}
+    for family in fonts:
+        letters -= {letter for letter in letters if ord(letter) in _letters_of(family)}
+    return letters
+
+
+@cache
+def _letters_of(family: str) -> frozenset[int]:
+    return frozenset(FT2Font(font_manager.findfont(family)).get_charmap())
+
+
+@contextmanager
+def _without_glyph_warnings() -> Iterator[None]:
+    """Without matplotlib's warning for each missing glyph: `missing_glyphs` tells all of them at once."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=r"Glyph .* missing from")
+        yield
 
 
 class Picture:
@@ -55,7 +129,9 @@ class Picture:
 
     def __init__(self, figure: Figure, width: float | None) -> None:
         self._figure = figure
-        box = figure.get_tightbbox().padded(0.15 if width is None else _PAD)
+        with _without_glyph_warnings():
+            tight = figure.get_tightbbox()
+        box = tight.padded(0.15 if width is None else _PAD)
         if width is not None:
             # Exactly as wide as asked for, although the text around the map is not symmetric.
             middle = (box.x0 + box.x1) / 2
@@ -67,7 +143,7 @@ class Picture:
         kind = path.suffix.removeprefix(".")
         # By default, PDF and SVG files contain the current date.
         metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(kind)
-        with rc_context(_EMBEDDED):
+        with rc_context(_EMBEDDED), _without_glyph_warnings():
             self._figure.savefig(path, format=kind, facecolor="white", metadata=metadata, bbox_inches=self._box)
 
 
@@ -150,7 +226,8 @@ def _fitted(
     # slanted labels overhang on the right, and because text is measured in whole pixels.
     fitting = figure, size._replace(cell=0.0)
     for _ in range(12):
-        room = look.width - figure.get_tightbbox().width - 2 * _PAD
+        with _without_glyph_warnings():
+            room = look.width - figure.get_tightbbox().width - 2 * _PAD
         if room >= -_PAD / 2 and size.cell > fitting[1].cell:
             fitting = figure, size
         cell = min(size.cell + room / (weights.shape[1] * weights.shape[3]), _LARGEST)
@@ -168,7 +245,8 @@ def _least_width(
     smallest: _Size,
 ) -> float:
     """The width at the smallest cell size, in inches, rounded up to a tenth."""
-    width = _figure(weights, labels, look, size=smallest).get_tightbbox().width + 2 * _PAD
+    with _without_glyph_warnings():
+        width = _figure(weights, labels, look, size=smallest).get_tightbbox().width + 2 * _PAD
     return math.ceil(10 * width) / 10
 
 
@@ -184,19 +262,20 @@ def _figure(
     gap = 0.12, 0.06 + 1.5 * _LETTER  # below a map, room for its name
     wide, high = heads * (across + gap[0]) - gap[0], layers * (down + gap[1]) - gap[1]
     # Text is measured at the resolution of the figure, which must therefore be that of the picture.
-    figure = Figure(figsize=(wide, high), dpi=min(_DPI, _MOST_PIXELS / max(wide, high)))
+    figure = Figure(figsize=(wide, high), dpi=min(look.dpi, _MOST_PIXELS / max(wide, high)))
     FigureCanvasAgg(figure)
     most = look.max_weight or max(float(weights.max()), 1e-6)
     for layer, head in np.ndindex(layers, heads):
         corner = head * (across + gap[0]) / wide, 1 - (layer * (down + gap[1]) + down) / high
         axes = figure.add_axes((*corner, across / wide, down / high))
-        image = axes.imshow(weights[layer, head], cmap=_COLORS, vmin=0, vmax=most, aspect="auto")
+        image = axes.imshow(weights[layer, head], cmap=look.palette or _COLORS, vmin=0, vmax=most, aspect="auto")
         # Only the maps at the edges have labels: those inside would cover their neighbors.
-        _label(axes, labels[0] if layer == 0 else (), labels[1] if head == 0 else (), font=size.font)
+        sides = labels[0] if layer == 0 else (), labels[1] if head == 0 else ()
+        _label(axes, *sides, size=size.font, fonts=look.fonts)
         if layers * heads > 1:
             name = f"layer {layer}, head {head}" if across > 0.8 else f"L{layer} H{head}"
             position: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
-            text: dict[str, Any] = {"fontsize": _PRINT, "fontfamily": _FONT, "color": _INK}
+            text: dict[str, Any] = {"fontsize": _PRINT, "fontfamily": look.fonts, "color": _INK}
             axes.annotate(name, xy=(0.5, 0), xytext=(0, -2), ha="center", va="top", **position, **text)
         if layer == head == 0:
             _name_sides(axes, look, size.font)
@@ -205,13 +284,13 @@ def _figure(
     bar.outline.set_visible(False)
     small = max(size.font - 1, _PRINT)
     bar.ax.tick_params(labelsize=small, length=2, colors=_INK)
-    bar.set_label("weight", fontsize=small, fontfamily=_FONT, color=_INK)
+    bar.set_label("weight", fontsize=small, fontfamily=look.fonts, color=_INK)
     return figure
 
 
 def _name_sides(axes: Axes, look: Look, font: float) -> None:
     """Writes the names of rows and columns, and the title, beside the first map."""
-    text: dict[str, Any] = {"fontfamily": _FONT, "color": _INK, "parse_math": False}
+    text: dict[str, Any] = {"fontfamily": look.fonts, "color": _INK, "parse_math": False}
     axes.xaxis.set_label_position("top")
     axes.set_xlabel(look.columns, fontsize=font or _PRINT, labelpad=3, loc="left", **text)
     axes.set_ylabel(look.rows, fontsize=font or _PRINT, labelpad=3, loc="top", **text)
@@ -219,18 +298,20 @@ def _name_sides(axes: Axes, look: Look, font: float) -> None:
         axes.set_title(look.title, fontsize=(font or _PRINT) + 2, loc="left", pad=10, **text)
 
 
-def _label(axes: Axes, source_labels: Sequence[str], target_labels: Sequence[str], font: float) -> None:
-    """Writes the labels of rows and columns, unless the font is 0, and draws the grid lines."""
+def _label(
+    axes: Axes, source_labels: Sequence[str], target_labels: Sequence[str], *, size: float, fonts: Sequence[str]
+) -> None:
+    """Writes the labels of rows and columns, unless their size is 0, and draws the grid lines."""
     # A label is plain text: two dollar signs do not enclose a formula.
-    text: dict[str, Any] = {"fontsize": font, "fontfamily": _FONT, "color": _INK, "parse_math": False}
-    sources, targets = (labels if font else () for labels in (source_labels, target_labels))
+    text: dict[str, Any] = {"fontsize": size, "fontfamily": fonts, "color": _INK, "parse_math": False}
+    sources, targets = (labels if size else () for labels in (source_labels, target_labels))
     axes.xaxis.tick_top()
     axes.set_xticks(range(len(sources)), sources, rotation=45, ha="left", va="bottom", rotation_mode="anchor", **text)
     axes.set_yticks(range(len(targets)), targets, **text)
     axes.tick_params(length=0, pad=4)
     rows, columns = axes.get_images()[0].get_size()
     # Draw the grid as plain lines: a grid of minor ticks would take most of the drawing time.
-    line: dict[str, Any] = {"color": "#eeeeee", "linewidth": 0.5 if font else 0.2}
+    line: dict[str, Any] = {"color": "#eeeeee", "linewidth": 0.5 if size else 0.2}
     axes.vlines(np.arange(columns - 1) + 0.5, -0.5, rows - 0.5, **line)
     axes.hlines(np.arange(rows - 1) + 0.5, -0.5, columns - 0.5, **line)
     for spine in axes.spines.values():

@@ -40,6 +40,13 @@ def labeled(item: AttentionMap, row: PieceRow = "predicts", *, words: bool = Fal
     return LabeledMap(weights, _texts(rows), _texts(item.columns))
 
 
+def without_special(item: LabeledMap) -> LabeledMap:
+    """The map without the rows and columns of BOS and EOS; rows keep their weights, which may sum to less than 1."""
+    rows, columns = ([i for i, label in enumerate(side) if label not in (BOS, EOS)] for side in item[1:])
+    weights = item.weights[..., rows, :][..., columns]
+    return LabeledMap(weights, [item.rows[i] for i in rows], [item.columns[i] for i in columns])
+
+
 def merge_pieces(pieces: Sequence[str]) -> list[tuple[int, int]]:
     """Start and end of each word. U+2581 starts a word; every other piece, such as punctuation, continues one.
 

@@ -23,7 +23,7 @@ def test_exported_maps_are_drawn_without_the_run(
     assert printed == ["00003.encoder_self.grid.png", "00003.cross.head1.svg", "00003.cross.layer0.head1.pdf"]
     pictures = tmp_path / "out" / "pictures"
     assert all((pictures / name).is_file() for name in printed)
-    assert ">cross attention, line 3, " in (pictures / printed[1]).read_text(encoding="utf-8")
+    assert ">Cross attention, line 3, " in (pictures / printed[1]).read_text(encoding="utf-8")
 
 
 def test_a_map_too_wide_for_the_page_is_skipped_with_a_warning(

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 from typing import Any, get_args
 
+import numpy as np
 import pytest
 from jobs import job_of, run_settings
 
@@ -14,7 +15,8 @@ from nmt.config.job import Job
 from nmt.config.shared_settings import DrawingSettings
 from nmt.errors import Mistake
 from nmt.maps.diagnostics import Measures
-from nmt.maps.drawing import Drawing
+from nmt.maps.drawing import Drawing, layer_and_head
+from nmt.maps.words import LabeledMap, without_special
 from nmt.runs.directory import RunDirectory
 from nmt.runs.load import LoadedRun
 
@@ -122,9 +124,30 @@ def test_the_look_of_a_picture_follows_the_settings() -> None:
     assert (look.max_weight, look.width, look.rows, look.columns) == (0.5, 3.0, "target", "source")
 
 
+@pytest.mark.parametrize(
+    ("layer", "head", "detail"),
+    [
+        (None, None, ", mean of 3 layers and 2 heads"),
+        (1, None, ", mean of 2 heads, layer 1"),
+        (None, 0, ", mean of 3 layers, head 0"),
+        (2, 1, ", layer 2, head 1"),
+    ],
+)
+def test_a_title_names_the_layer_and_head_or_their_mean(layer: int | None, head: int | None, detail: str) -> None:
+    assert layer_and_head(("layer", layer, 3), ("head", head, 2)) == detail
+    assert layer_and_head(("layer", layer, 1), ("head", head, 1)) == ""
+
+
+def test_pictures_without_special_pieces_keep_their_weights() -> None:
+    weights = np.arange(9.0).reshape(1, 1, 3, 3)
+    shown = without_special(LabeledMap(weights, ["▁x", "▁y", "</s>"], ["▁a", "▁b", "</s>"]))
+    assert (shown.rows, shown.columns) == (["▁x", "▁y"], ["▁a", "▁b"])
+    assert shown.weights.tolist() == [[[[0, 1], [3, 4]]]]
+
+
 def test_a_picture_for_print_has_no_title() -> None:
     titles = {
         width: Drawing(sites=SITES, **asked(width=width).settings.drawing).look("cross", 3, 2, ", head 1").title
         for width in (None, 3.3)
     }
-    assert titles == {None: "cross attention, line 3, translation 2, head 1", 3.3: ""}
+    assert titles == {None: "Cross attention, line 3, translation 2, head 1", 3.3: ""}
