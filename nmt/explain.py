@@ -3,6 +3,7 @@
   python -m nmt.explain                                        the default model
   python -m nmt.explain model=luong scorer=general window=local_p
   python -m nmt.explain model=transformer scorer@cross=additive source_length=7 target_length=5
+  python -m nmt.explain run_dir=RUN                            the model of a finished run, with its vocabulary
 
 This command trains nothing and reads no corpus.
 """

@@ -1,8 +1,10 @@
 """nmt.explain: what the attention of a configuration computes, in plain text."""
 
 import inspect
+import shutil
 import textwrap
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 import torch
@@ -13,12 +15,14 @@ from nmt.commands.explain_settings import ExplainSettings
 from nmt.config.job import Job
 from nmt.config.nodes import make
 from nmt.data.batch import ContextSentences
+from nmt.errors import Mistake
 from nmt.models import DocumentModel, Seq2Seq, VocabularySizes
+from nmt.runs.load import load_run
 from nmt.sites import SITES, Attended
 from nmt.text import BOS, EOS, PAD, UNK
 
 WIDTH = 110
-"""The line width of the text, in columns."""
+"""The largest line width of the text, in columns."""
 MULTIHEAD = (
     "head_i = sum_j a_j v_j with queries Q W_i^Q, keys K W_i^K and values V W_i^V; the heads are concatenated and "
     "multiplied by W^O (Vaswani et al. 2017, section 3.2.2). Each projection has a bias, unlike in the paper."
@@ -54,30 +58,44 @@ def explain(job: Job[ExplainSettings]) -> None:
     Raises Mistake for parts that do not fit together.
     """
     settings = job.settings
-    vocabulary = VocabularySizes(settings.vocabulary, settings.vocabulary, joint=True)
-    model: Seq2Seq = make(settings.model)(vocabulary=vocabulary)
-    if settings.context.model is not None:
-        model = make(settings.context.model)(model)
-    print(explanation(model, settings.source_length, settings.target_length, settings.context.sentences))
-    print(
-        f"\nThe parameters are counted for a joint vocabulary of {settings.vocabulary:,} pieces (vocabulary=N), with "
-        "one embedding table for both languages."
+    if settings.run_dir is not None:
+        if others := [key for key in job.given if key not in ("run_dir", "source_length", "target_length")]:
+            raise Mistake(
+                f"run_dir explains the model of that run, so {others[0]} has no effect; leave one of them out."
+            )
+        run = load_run(Path(settings.run_dir), "cpu")
+        model, earlier = run.model, run.settings.context.sentences
+        sizes = VocabularySizes(run.tokenizers.source.size, run.tokenizers.target.size, run.tokenizers.joint)
+        counted = f"the vocabulary of {settings.run_dir}"
+    else:
+        sizes = VocabularySizes(settings.vocabulary, settings.vocabulary, joint=True)
+        model, earlier = make(settings.model)(vocabulary=sizes), settings.context.sentences
+        if settings.context.model is not None:
+            model = make(settings.context.model)(model)
+        counted = "vocabulary=N; run_dir=FOLDER counts with the vocabulary of a run"
+    print(explanation(model, settings.source_length, settings.target_length, earlier))
+    pieces = (
+        f"a joint vocabulary of {sizes.source:,} pieces, with one embedding table for both languages"
+        if sizes.joint
+        else f"vocabularies of {sizes.source:,} source and {sizes.target:,} target pieces"
     )
+    print("\n" + textwrap.fill(f"The parameters are counted for {pieces} ({counted}).", _width()))
 
 
 def explanation(model: Seq2Seq, source_length: int, target_length: int, earlier: int = 0) -> str:
-    """The text that describes a model.
+    """The text that describes a model: the formulas of each attention site and its costs, then the model.
 
     Its example has `source_length` source and `target_length` target pieces, and `earlier` sentences of these lengths
     before them.
     """
     parameters = sum(parameter.numel() for parameter in model.parameters())
     described = [model.sentence, model] if isinstance(model, DocumentModel) else [model]
-    paragraphs = [
+    model_paragraphs = [
         f"{inspect.getdoc(part)}\nHere {part.extra_repr()}." if part.extra_repr() else f"{inspect.getdoc(part)}"
         for part in described
     ]
-    paragraphs[-1] += f"\n{parameters:,} parameters"
+    model_paragraphs[-1] += f"\n{parameters:,} parameters"
+    paragraphs = []
     example = f"S = {source_length} source pieces, T = {target_length} target pieces"
     if isinstance(model, DocumentModel):
         example += f", C = {earlier} earlier sentences of these lengths"
@@ -85,14 +103,14 @@ def explanation(model: Seq2Seq, source_length: int, target_length: int, earlier:
         heads = site.shapes["queries"][1]
         shapes = ", ".join(f"{part} {_shape(shape)}" for part, shape in site.shapes.items())
         rows = {
-            "queries": model.queries[site.name],
             "score": _summary(site.attention.scorer),
-            "window": _summary(site.attention.window)
-            + ("" if site.name == "cross" else " Local windows are only for cross attention."),
             "weights": _summary(site.attention.normalizer),
             "context": MULTIHEAD
             if site.around
             else "o = sum_i a_i v_i; query, keys and values are states, without projections.",
+            "queries": model.queries[site.name],
+            "window": _summary(site.attention.window)
+            + ("" if site.name == "cross" else " Local windows are only for cross attention."),
             "example": f"{example}: {shapes}"
             + (f", {site.calls} times, once for each {SITES[site.name].rows} position" if site.calls > 1 else "")
             + ". Axes are (batch, heads, positions, width); keys are shown as the scorer stores them.",
@@ -102,9 +120,18 @@ def explanation(model: Seq2Seq, source_length: int, target_length: int, earlier:
         head = f"{site.name}: {site.layers} layer{'s' if site.layers > 1 else ''}, {heads} head"
         lines = [head + ("s" if heads > 1 else "")]
         for name, text in rows.items():
-            lines.append(textwrap.fill(f"  {name:11}{text}", WIDTH, subsequent_indent=" " * 13, break_long_words=False))
+            lines.append(
+                textwrap.fill(f"  {name:11}{text}", _width(), subsequent_indent=" " * 13, break_long_words=False)
+            )
+        paragraphs.append("\n".join(lines))
+    for paragraph in model_paragraphs:
+        lines = [textwrap.fill(line, _width()) if len(line) > _width() else line for line in paragraph.split("\n")]
         paragraphs.append("\n".join(lines))
     return "\n\n".join(paragraphs)
+
+
+def _width() -> int:
+    return min(WIDTH, shutil.get_terminal_size((WIDTH, 1)).columns)
 
 
 def observed_sites(model: Seq2Seq, source_length: int, target_length: int, earlier: int = 0) -> list[ObservedSite]:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from nmt.config.fields import LARGEST, Keys, Positive, expects
+from nmt.config.fields import LARGEST, Keys, Positive, Text, expects
 from nmt.config.nodes import Node
 from nmt.config.schema import ContextSettings
 
@@ -22,6 +22,7 @@ class ExplainSettings(Keys):
     encoder_sentences: Node | None = None
     decoder_words: Node | None = None
     decoder_sentences: Node | None = None
+    run_dir: Text | None
     source_length: Positive
     target_length: Positive
     vocabulary: Annotated[int, Field(ge=5, le=LARGEST), expects("a whole number of at least 5; 4 pieces are special")]

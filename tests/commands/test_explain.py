@@ -1,6 +1,7 @@
 """What nmt.explain says about each model, and which sizes it refuses."""
 
 import re
+from pathlib import Path
 
 import pytest
 from jobs import job_of
@@ -10,6 +11,7 @@ from nmt.commands.explain import explain, explanation, observed_sites
 from nmt.config.nodes import CONFIGS, make
 from nmt.errors import Mistake
 from nmt.models import VocabularySizes
+from nmt.runs.load import load_run
 
 
 def model_of(*overrides: str):
@@ -60,12 +62,12 @@ def test_the_example_has_the_right_shapes() -> None:
 )
 def test_memory_counts_keys_that_are_also_values_once(scorer: str, kept: str) -> None:
     text = explanation(model_of("model=luong", f"scorer={scorer}"), 7, 5)
-    assert " ".join(text.split("memory ")[1].split()).endswith(kept)
+    assert " ".join(text.split("memory ")[1].split("\n\n")[0].split()).endswith(kept)
 
 
 def test_a_site_s_own_scorer_is_explained_at_its_site() -> None:
     text = explanation(model_of("model=transformer", "scorer@cross=general"), 7, 5)
-    cross = text.split("\n\ncross:")[1]
+    cross = text.split("\n\ncross:")[1].split("\n\n")[0]
     assert "q . W k" in cross
     assert "scorer.weight (4,32,32)" in cross
     assert "none of its own" in explanation(model_of("model=luong", "scorer=dot"), 7, 5)
@@ -74,3 +76,21 @@ def test_a_site_s_own_scorer_is_explained_at_its_site() -> None:
 def test_a_size_out_of_range_is_refused() -> None:
     with pytest.raises(Mistake, match="source_length is 0; it must be a whole number of at least 1"):
         explain(job_of("explain", {**configuration("explain", []), "source_length": 0}))
+
+
+def test_the_formula_comes_first() -> None:
+    lines = explanation(model_of("model=luong", "scorer=additive"), 7, 5).split("\n")
+    assert lines[0].startswith("cross: 1 layer")
+    assert lines[1].startswith("  score      v . tanh(W q + U k)")
+
+
+def test_a_run_is_counted_with_its_own_vocabulary(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = load_run(trained, "cpu")
+    explain(job_of("explain", {**configuration("explain", []), "run_dir": str(trained)}, given=("run_dir",)))
+    text = " ".join(capsys.readouterr().out.split())
+    assert f"{sum(parameter.numel() for parameter in run.model.parameters()):,} parameters" in text
+    assert f"{run.tokenizers.source.size:,} " in text.split("The parameters are counted for ")[1]
+    with pytest.raises(Mistake, match="run_dir explains the model of that run, so model has no effect"):
+        explain(
+            job_of("explain", {**configuration("explain", []), "run_dir": str(trained)}, given=("run_dir", "model"))
+        )
