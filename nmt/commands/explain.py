@@ -94,7 +94,7 @@ def explanation(model: Seq2Seq, source_length: int, target_length: int, earlier:
         f"{inspect.getdoc(part)}\nHere {part.extra_repr()}." if part.extra_repr() else f"{inspect.getdoc(part)}"
         for part in described
     ]
-    model_paragraphs[-1] += f"\n{parameters:,} parameters"
+    model_paragraphs[-1] += f"\n\n{parameters:,} parameters"
     paragraphs = []
     example = f"S = {source_length} source pieces, T = {target_length} target pieces"
     if isinstance(model, DocumentModel):
@@ -124,9 +124,9 @@ def explanation(model: Seq2Seq, source_length: int, target_length: int, earlier:
                 textwrap.fill(f"  {name:11}{text}", _width(), subsequent_indent=" " * 13, break_long_words=False)
             )
         paragraphs.append("\n".join(lines))
-    for paragraph in model_paragraphs:
-        lines = [textwrap.fill(line, _width()) if len(line) > _width() else line for line in paragraph.split("\n")]
-        paragraphs.append("\n".join(lines))
+    for paragraph in "\n\n".join(model_paragraphs).split("\n\n"):
+        too_wide = max(map(len, paragraph.split("\n"))) > _width()
+        paragraphs.append(textwrap.fill(" ".join(paragraph.split()), _width()) if too_wide else paragraph)
     return "\n\n".join(paragraphs)
 
 
