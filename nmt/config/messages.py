@@ -43,6 +43,12 @@ def missing(keys: Iterable[str]) -> str:
     return f"{names} missing. Add {' '.join(f'{key}=VALUE' for key in (*others, last))} to the command."
 
 
+def stored_invalid(error: Mistake) -> str:
+    """The message for a stored configuration: a key that it lacks cannot be added to the command that reads it."""
+    lacking, added, _ = str(error).partition(" Add ")
+    return f"{lacking} Another version of nmt wrote it: train the run again." if added else lacking
+
+
 def invalid(error: ValidationError, kind: type[BaseModel], group: str = "") -> str:
     """The message for the first value that pydantic rejected; `group` is the dotted key of the validated node."""
     first = error.errors()[0]

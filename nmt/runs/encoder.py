@@ -7,6 +7,7 @@ import safetensors.torch
 import torch
 from safetensors import SafetensorError
 
+from nmt.config.messages import stored_invalid
 from nmt.config.nodes import Node, make
 from nmt.config.schema import EncoderSettings, validated
 from nmt.config.trusted import FOR_LOADING, check_targets
@@ -49,7 +50,7 @@ def load_encoder(path: Path, device: str) -> LoadedEncoder:
     try:
         settings = validated(EncoderSettings, config)
     except Mistake as error:
-        raise Mistake(f"{path / 'config.yaml'} cannot be used: {error}") from error
+        raise Mistake(f"{path / 'config.yaml'} cannot be used: {stored_invalid(error)}") from error
     tokenizers = directory.tokenizers(None, directory.metrics(), settings.tokenizer.tone_marks)
     try:
         model = build_encoder(settings.model, tokenizers)

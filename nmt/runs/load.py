@@ -14,6 +14,7 @@ import torch
 from safetensors import SafetensorError
 
 from nmt.config.direction import Direction
+from nmt.config.messages import stored_invalid
 from nmt.config.nodes import Node, make
 from nmt.config.schema import RunSettings, validated
 from nmt.config.trusted import FOR_LOADING, check_targets
@@ -102,7 +103,7 @@ def load_run(path: Path, device: str, precision: str = "float32") -> LoadedRun:
     try:
         settings = validated(RunSettings, config)
     except Mistake as error:
-        raise Mistake(f"{path / 'config.yaml'} cannot be used: {error}") from error
+        raise Mistake(f"{path / 'config.yaml'} cannot be used: {stored_invalid(error)}") from error
     tokenizers = directory.tokenizers(settings.direction, directory.metrics(), settings.tokenizer.tone_marks)
     try:
         model = build_model(settings.model, tokenizers, settings.context.model)

@@ -110,3 +110,12 @@ def test_damaged_sentences_are_refused(alone: Path, content: str) -> None:
 @pytest.mark.parametrize("command", ["translate", "evaluate", "score", "align", "export", "train"])
 def test_a_comma_in_the_name_of_a_run_is_typed_in_the_same_way_for_every_command(alone: Path, command: str) -> None:
     assert for_hydra(["run_dir=a,b"], settings_class(command)) == ["run_dir='a,b'"]
+
+
+def test_a_key_that_a_stored_run_lacks_is_not_one_to_add_to_the_command(alone: Path) -> None:
+    file = alone / "c" / "config.yaml"
+    file.write_text(file.read_text().replace("label_smoothing:", "former_smoothing:"))
+    with pytest.raises(
+        Mistake, match=r"label_smoothing is missing\. Another version of nmt wrote it: train the run again\.$"
+    ):
+        load_run(Path("c"), "cpu")
