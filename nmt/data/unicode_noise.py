@@ -70,7 +70,8 @@ class UnicodeNoise:
             if len(changed) >= longest:
                 return example
             sides.append(changed)
-        return Example(example.number, *sides)
+        source, target = sides
+        return Example(example.number, source, target)
 
 
 def noise(random: Random) -> str:
