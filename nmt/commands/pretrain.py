@@ -1,13 +1,16 @@
 """nmt.pretrain: from text without translations to the run directory of a pretrained encoder."""
 
+from collections.abc import Mapping
+
 from nmt.config.job import Job
 from nmt.config.nodes import Config
 from nmt.config.schema import EncoderSettings, PretrainSettings
 from nmt.models import MaskedTransformer
 from nmt.runs.directory import EncoderDirectory
-from nmt.training.loop import prepare_fit_and_score, ready_to_score
+from nmt.training.loop import fit, ready_to_score, writing
 from nmt.training.masked_task import masked_score
-from nmt.training.preparation import Prepared, run_folder
+from nmt.training.out_of_memory import halving_batches
+from nmt.training.preparation import Prepared, prepare, run_folder
 from nmt.training.pretraining import MaskedPretraining
 
 
@@ -16,7 +19,15 @@ def pretrain(job: Job[PretrainSettings]) -> None:
 
     Raises Mistake before training if the configuration cannot be used.
     """
-    prepare_fit_and_score(job, EncoderDirectory(run_folder(job)), MaskedPretraining(), score)
+    run = EncoderDirectory(run_folder(job))
+
+    def attempt(changes: Mapping[str, int]) -> None:
+        prepared = prepare(job, run, MaskedPretraining(), changes=changes)
+        with writing(prepared):
+            if result := fit(prepared):  # In a distributed run, only the leader has one.
+                score(prepared, result)
+
+    halving_batches(attempt)
 
 
 def score(prepared: Prepared[EncoderSettings, MaskedTransformer], result: Config) -> None:

@@ -1,5 +1,7 @@
 """nmt.train: from a configuration to a finished run directory."""
 
+from collections.abc import Mapping
+
 import torch
 
 from nmt.config.job import Job
@@ -13,8 +15,9 @@ from nmt.runs.load import LoadedRun
 from nmt.runs.precision import with_precision
 from nmt.runs.record import print_run
 from nmt.scoring.run_scores import score_test_split
-from nmt.training.loop import prepare_fit_and_score, ready_to_score
-from nmt.training.preparation import Prepared, run_folder
+from nmt.training.loop import fit, ready_to_score, writing
+from nmt.training.out_of_memory import halving_batches
+from nmt.training.preparation import Prepared, prepare, run_folder
 from nmt.training.translation import Translation
 
 
@@ -23,7 +26,15 @@ def train(job: Job[TrainSettings]) -> None:
 
     Raises Mistake before training if the configuration cannot be used.
     """
-    prepare_fit_and_score(job, RunDirectory(run_folder(job)), Translation(), score)
+    run = RunDirectory(run_folder(job))
+
+    def attempt(changes: Mapping[str, int]) -> None:
+        prepared = prepare(job, run, Translation(), changes=changes)
+        with writing(prepared):
+            if result := fit(prepared):  # In a distributed run, only the leader has one.
+                score(prepared, result)
+
+    halving_batches(attempt)
 
 
 def score(prepared: Prepared[RunSettings, Seq2Seq], result: Config) -> None:

@@ -1,9 +1,9 @@
-"""The whole of a training: preparing a run, fitting and scoring it; and the errors that end it."""
+"""Training a prepared run, and the errors that end it."""
 
 import logging
 import pickle
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
@@ -13,8 +13,6 @@ import torch
 from lightning.pytorch.callbacks import Callback, LearningRateMonitor, Timer
 from rich.console import Console
 
-from nmt.config.job import Job
-from nmt.config.nodes import Config
 from nmt.errors import FULL_DISK, INTERRUPTED, CheckFailed, Mistake
 from nmt.files import locked, write_json
 from nmt.models.embeddings import with_plain_weights
@@ -34,44 +32,15 @@ from nmt.training.checkpoints import (
     tidy,
 )
 from nmt.training.extensions import build_callbacks, build_loggers
-from nmt.training.kind import ModelT, TrainingKind
 from nmt.training.limits import reached_limits
 from nmt.training.machine import build_trainer
 from nmt.training.not_finite import NotFinite
-from nmt.training.origin import SettingsT
-from nmt.training.out_of_memory import BatchTooLarge, batch_too_large
-from nmt.training.preparation import Prepared, prepare
+from nmt.training.out_of_memory import batch_too_large
+from nmt.training.preparation import Prepared
 from nmt.training.progress import Progress, TrainingBar
 from nmt.training.stopping import FollowPlateau, LastValidation, StopEarly, StopOnSignal, Stopped
 
 logger = logging.getLogger(__name__)
-
-
-def prepare_fit_and_score(
-    job: Job[Any],
-    run: RunDirectory,
-    kind: TrainingKind[SettingsT, ModelT],
-    score: Callable[[Prepared[SettingsT, ModelT], Config], None],
-) -> None:
-    """Trains a run from beginning to end. On out-of-memory, does so once more with half the batch.
-
-    `score` gets the prepared run, with its best weights, and what training adds to metrics.json.
-    """
-
-    def attempt(changes: Mapping[str, int]) -> None:
-        prepared = prepare(job, run, kind, changes=changes)
-        with writing(prepared):
-            result = fit(prepared)
-            if result:  # In a distributed run, only the leader has one.
-                score(prepared, result)
-
-    try:
-        attempt({})
-        return
-    except BatchTooLarge as error:
-        changes = error.changes
-    # Outside the except block: until it ends, the frames of the error hold the device's memory.
-    attempt(changes)
 
 
 @contextmanager

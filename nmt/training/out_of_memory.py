@@ -1,7 +1,7 @@
 """On out-of-memory: halve the batch and double the accumulation, once."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 import torch
@@ -18,6 +18,17 @@ class BatchTooLarge(Exception):  # noqa: N818
     def __init__(self, changes: Mapping[str, int]) -> None:
         super().__init__("out of memory")
         self.changes = changes
+
+
+def halving_batches(attempt: Callable[[Mapping[str, int]], None]) -> None:
+    """Calls `attempt` without changes of the settings and, if it raises BatchTooLarge, once more with its changes."""
+    try:
+        attempt({})
+        return
+    except BatchTooLarge as error:
+        changes = error.changes
+    # Outside the except block: until it ends, the frames of the error hold the device's memory.
+    attempt(changes)
 
 
 @contextmanager

@@ -118,7 +118,7 @@ def test_a_run_that_is_written_while_the_halved_one_is_prepared_is_kept(
         return prepared
 
     monkeypatch.chdir(corpus)
-    monkeypatch.setattr("nmt.training.loop.prepare", prepare_beside_another)
+    monkeypatch.setattr("nmt.commands.train.prepare", prepare_beside_another)
     limit(60, since=0)
     with pytest.raises(Mistake, match="Another process has written to run in the meantime; run the command again"):
         train(job("train", trainer__max_steps=4, batching__batch_tokens=101))
