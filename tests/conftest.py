@@ -45,6 +45,7 @@ TINY = [
     "data.test=test",
     "tokenizer.size=293",
     "tokenizer.joint=true",
+    "unicode_noise=0",
     "filters.drop_overlap=false",
     "model=transformer",
     "model.dim=12",

@@ -363,8 +363,9 @@ def test_help_shows_the_whole_description_of_a_choice(
     ids=" ".join,
 )
 def test_help_shows_the_keys_and_values_that_a_run_has(
-    compose: Compose, capsys: pytest.CaptureFixture[str], arguments: list[str]
+    compose: Compose, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, arguments: list[str]
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")  # no value is wrapped
     compose("train", *arguments, "--help")
     text = capsys.readouterr().out
     above, below = text.split("\nKeys, ")[1].split("\nKeys of the choices")
