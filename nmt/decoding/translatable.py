@@ -8,19 +8,34 @@ from typing import NamedTuple
 
 from nmt.text.tokenizer import Tokenizer
 
-# "1." "2.3." "4)" "(5)" "[6]" "a)" "(b)", bullets such as "-" and "•", and digits drawn as keys. Not "A.", which may be
-# an initial, and no number of four digits, which may be a year.
+# "4)" "(5)" "[6]" "a)" "(b)" "C)", digits drawn as keys, and bullets such as "-" and "•". Not "(I)" or "(A)", which may
+# be words; and not ">", "+" or "#" before a number, which is then more than 5, plus 5 or number 5.
 _LIST_MARKER = re.compile(
-    r"(?:\d{1,3}(?:\.\d{1,3})*\.|\(?(?:\d{1,3}(?:\.\d{1,3})*|[A-Za-z])\)|\[\d{1,3}\]|[-–—•‣·*+>#→]+|[\d#*]\ufe0f?\u20e3)"
-    r"(?: |$)"
+    r"(?:\(?(?:\d{1,3}(?:\.\d{1,3})*|[a-z])\)|[A-Z]\)|\[\d{1,3}\]|[\d#*]\ufe0f?\u20e3"
+    r"|[-–—•‣·*+>#→]+(?:(?<![+>#])|(?! \d)))(?: |$)"
 )
-_ADDRESS = re.compile(r"\W*(?:(?:https?|ftp)://|mailto:|www\.|[\w.+-]+@\w[\w-]*\.\w)\S*", re.IGNORECASE)
-_WORD = re.compile(r"(\W*)(.*?)(\W*)", re.DOTALL)
+# "1." "2.3." Not "A.", which may be an initial, and no number of four digits, which may be a year.
+_NUMBER_WITH_PERIOD = re.compile(r"\d{1,3}(?:\.\d{1,3})*\.(?: |$)")
+# Languages that write ordinal numbers with a period, as in "12. Oktober": there, "12." is a part of the sentence.
+_ORDINALS_WITH_PERIOD = {
+    *("bs", "cnr", "cs", "da", "de", "dsb", "et", "eu", "fi", "fo", "gsw", "hr", "hsb", "hu"),
+    *("is", "lb", "lv", "nb", "nds", "nn", "no", "pl", "sh", "sk", "sl", "sr", "tr"),
+}
+# Letters of alphabets that put spaces between words. Text in other scripts can follow an address without a space.
+_LETTERS = r"0-9A-Za-z_\u00c0-\u058f\u1e00-\u1fff"
+# Each alternative begins only where a word, or for mail a run of its characters, begins; so the search takes time in
+# proportion to the length of the text.
+_ADDRESS = re.compile(
+    rf"(?<![{_LETTERS}])"
+    rf"(?:(?:https?|ftp)://|mailto:|www\.|(?<![.+-])[{_LETTERS}.+-]+@[{_LETTERS}][{_LETTERS}-]*\.[{_LETTERS}])"
+    r"[!-~\u00a1-\u058f\u1e00-\u1fff]*",
+    re.IGNORECASE,
+)
 _SENTENCE_END = re.compile(r"[.!?…][\"')\]”’»]*$")
 # Characters that join or change the symbols beside them: variation selectors, joiners, tags of flags.
 _JOINERS = {*"\u200d\ufe0e\ufe0f\u20e3", *map(chr, range(0xE0020, 0xE0080))}
-# Symbols below this one, such as ° and ©, belong to the words beside them.
-_FIRST_SYMBOL = "\u2190"
+# Symbols below this one, such as ° and ©, belong to the words beside them; so do units such as ㎡, and ㈱.
+_FIRST_SYMBOL, _UNITS = "\u2190", range(0x3200, 0x3400)
 # In shorter words of capitals, such as NATO, the capitals are usually the word's own.
 _FEWEST_LETTERS = 5
 _MOST_SHOWN = 20
@@ -43,21 +58,25 @@ class Translatable(NamedTuple):
         return f"{self.before}{translation.upper() if self.capitals else translation}{self.after}"
 
 
-def translatable(line: str, tokenizer: Tokenizer) -> Translatable:
-    """The part of a normalized line that a model translates.
+def translatable(line: str, tokenizer: Tokenizer, language: str = "") -> Translatable:
+    """The part of a normalized line that a model translates; `language` is the code of the line's language.
 
     A line without letters outside web and mail addresses is only copied. List markers in front and symbols such as
-    emoji at either end are copied too. Capitals become sentence case if at least two words, or one word of five letters
-    or more, are in capitals and nothing is in lower case; `tokenizer`, that of the source, decides about each word.
+    emoji at either end are copied too; a number with a period is a marker except in languages such as German, where it
+    may be an ordinal. Capitals become sentence case if every letter is a capital, in at least two words or in one word
+    of five letters or more; `tokenizer`, that of the source, decides about each word. All this takes time in proportion
+    to the length of the line.
     """
-    start, end = _first_word(line), len(line)
+    start, end = _first_word(line, language not in _ORDINALS_WITH_PERIOD), len(line)
     while end > start and (_is_symbol(line[end - 1]) or line[end - 1] == " "):
         end -= 1
     text = line[start:end]
-    words = [word for word in text.split(" ") if any(map(str.isalpha, word)) and not _ADDRESS.match(word)]
+    words = [word for word in _ADDRESS.sub("", text).split(" ") if any(map(str.isalpha, word))]
     if not words:
         return Translatable(line, "", "")
-    if text.isupper() and (len(words) > 1 or sum(map(str.isalpha, words[0])) >= _FEWEST_LETTERS):
+    # str.isupper would ignore the letters of scripts without capitals, and call '나는 TV를 봤다' upper case.
+    in_capitals = all(letter.isupper() for letter in text if letter.isalpha())
+    if in_capitals and (len(words) > 1 or sum(map(str.isalpha, words[0])) >= _FEWEST_LETTERS):
         cased = sentence_case(text, tokenizer)
         return Translatable(line[:start], cased, line[end:], capitals=cased != text)
     return Translatable(line[:start], text, line[end:])
@@ -73,12 +92,15 @@ def sentence_case(text: str, tokenizer: Tokenizer) -> str:
     words: list[str] = []
     begins = True
     for word in text.split(" "):
-        before, letters, after = _WORD.fullmatch(word).groups()  # type: ignore[union-attr]  # it matches any word
+        first = next((index for index, character in enumerate(word) if _is_in_word(character)), len(word))
+        end = len(word) - next((index for index, character in enumerate(reversed(word)) if _is_in_word(character)), 0)
+        letters = word[first:end]
         lower = letters.lower()
         name = lower[:1].upper() + lower[1:]
         forms = [name, letters] if begins else [lower, name, letters]
         known = [form for form in forms if tokenizer.alphabet.issuperset(letter for letter in form if letter.isalpha())]
-        words.append(f"{before}{min(known, key=partial(_pieces_needed, tokenizer), default=letters)}{after}")
+        chosen = min(known, key=partial(_pieces_needed, tokenizer), default=letters)
+        words.append(f"{word[:first]}{chosen}{word[end:]}")
         begins = _SENTENCE_END.search(word) is not None
     return " ".join(words)
 
@@ -118,18 +140,29 @@ def unknown_characters(text: str, tokenizer: Tokenizer) -> str:
     return "".join(dict.fromkeys(letter for letter in text if letter not in tokenizer.alphabet and letter != " "))
 
 
-def _first_word(line: str) -> int:
+def _first_word(line: str, numbers_with_period: bool) -> int:
     """The index after the list markers and symbols in front."""
     start, end = -1, 0
     while end > start:
         start = end
         while end < len(line) and (_is_symbol(line[end]) or line[end] == " "):
             end += 1
-        if marker := _LIST_MARKER.match(line, end):
+        marker = _LIST_MARKER.match(line, end)
+        if marker is None and numbers_with_period:
+            marker = _NUMBER_WITH_PERIOD.match(line, end)
+        if marker is not None:
             end = marker.end()
     return end
 
 
 def _is_symbol(character: str) -> bool:
     """Whether it is a pictograph or a part of one."""
-    return character >= _FIRST_SYMBOL and (unicodedata.category(character) in ("So", "Sk") or character in _JOINERS)
+    return (
+        character >= _FIRST_SYMBOL
+        and ord(character) not in _UNITS
+        and (unicodedata.category(character) in ("So", "Sk") or character in _JOINERS)
+    )
+
+
+def _is_in_word(character: str) -> bool:
+    return character.isalnum() or character == "_"

@@ -71,8 +71,9 @@ class Translator:
     `window` says how much of a document the model reads before each line. With `workers` above 1, that many processes
     search batches in parallel, with the model as it is when they start; the model must be on the CPU. `observe`
     receives every step of the searches. With `verbatim`, the model reads every line as it is; otherwise it reads the
-    part that `translatable` chooses, and the rest is copied. Raises Mistake if a number is too small, for a min_length
-    that no source allows, and for more than one worker on a system that cannot fork or with `observe`.
+    part that `translatable` chooses, which may depend on the code `source_language`, and the rest is copied. Raises
+    Mistake if a number is too small, for a min_length that no source allows, and for more than one worker on a system
+    that cannot fork or with `observe`.
     """
 
     def __init__(
@@ -87,6 +88,7 @@ class Translator:
         workers: int = 1,
         observe: Observe | None = None,
         verbatim: bool = False,
+        source_language: str = "",
     ) -> None:
         if batch_tokens < 1:
             raise Mistake(f"batch_tokens is {batch_tokens}; it must be at least 1.")
@@ -97,7 +99,7 @@ class Translator:
                 f"A search with workers={workers} cannot be observed, because other processes run it: use workers=1."
             )
         self.search, self.tokenizers, self.choose, self.window = search, tokenizers, choose, window
-        self.verbatim = verbatim
+        self.verbatim, self.source_language = verbatim, source_language
         self.batch_tokens = batch_tokens
         self.max_source_tokens = min(max_source_tokens, search.max_source or max_source_tokens)
         search.algorithm.constraints.check_reachable(self.max_source_tokens)
@@ -327,7 +329,7 @@ class Translator:
         text = normalize(line)
         if self.verbatim or prefix:
             return Translatable("", text, "")
-        return translatable(text, self.tokenizers.source)
+        return translatable(text, self.tokenizers.source, self.source_language)
 
     def _joined_source(self, source: Sequence[int], earlier: Sequence[TokenizedPair]) -> Sequence[int]:
         """The source, preceded by as many of the sources before it as the limit on a single search allows."""

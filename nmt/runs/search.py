@@ -82,6 +82,7 @@ def build_translator(
         workers=workers,
         observe=observe,
         verbatim=verbatim,
+        source_language=first.direction.source,
     )
 
 

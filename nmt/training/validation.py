@@ -124,6 +124,7 @@ def translation_validations(run: LoadedRun, validation: Sequence[Example]) -> li
         batch_tokens=settings.batching.batch_tokens,
         max_source_tokens=longest_source(settings),
         window=run.window,
+        source_language=settings.direction.source,
     )
     # The BLEU of corpus_scores without its confidence interval, whose 1,000 resamples take longer than translating.
     of_tokens = is_tokenized(settings.data.tokenized, valid.target)

@@ -24,12 +24,12 @@ def tokenizer() -> Tokenizer:
 @given(st.text(alphabet="aB1. -)•😀👍🏽\u200d\ufe0f°✓/:@w", max_size=20))
 def test_the_parts_are_the_line_and_the_text_has_letters(text: str) -> None:
     line, tokenizer = normalize(text), Tokenizer(MODEL)
-    found = translatable(line, tokenizer)
-    assert found.completed(found.text).lower() == line.lower()
-    assert not found.text or any(map(str.isalpha, found.text))
-    assert found.text == found.text.strip()
-    again = translatable(found.text, tokenizer)
-    assert (again.before, again.after) == ("", "") or not found.text
+    parts = translatable(line, tokenizer)
+    assert parts.completed(parts.text).lower() == line.lower()
+    assert not parts.text or any(map(str.isalpha, parts.text))
+    assert parts.text == parts.text.strip()
+    parts_of_text = translatable(parts.text, tokenizer)
+    assert (parts_of_text.before, parts_of_text.after) == ("", "") or not parts.text
 
 
 @pytest.mark.parametrize(
@@ -45,6 +45,9 @@ def test_the_parts_are_the_line_and_the_text_has_letters(text: str) -> None:
         "mai@example.org",
         "(www.example.org)",
         "12:30–13:45",
+        "20 ㎡",
+        "https://vi.wikipedia.org/wiki/Việt_Nam",
+        "：https://example.org/。",
     ],
 )
 def test_met_nothing_to_translate(line: str) -> None:
@@ -58,6 +61,10 @@ def test_met_nothing_to_translate(line: str) -> None:
         ("2.3. ", "How old is Lan?", ""),
         ("(4) ", "How old is Lan?", ""),
         ("b) ", "How old is Lan?", ""),
+        ("B) ", "How old is Lan?", ""),
+        ("1. ", "cats and dogs", ""),
+        ("> ", "How old is Lan?", ""),
+        ("- ", "5 cats", ""),
         ("- ", "How old is Lan?", ""),
         ("• 😀 ", "How old is Lan?", " 👍🏽"),
         ("😀", "How old is Lan?", "😀😀"),
@@ -68,19 +75,84 @@ def test_met_nothing_to_translate(line: str) -> None:
         ("", "3.5 million people", ""),
         ("", "How old? See https://example.org/", ""),
         ("", "It is 20°", ""),
+        ("", "It is 20 ㎡", ""),
+        ("", "㈱ Lan", ""),
+        ("", "(I) went.", ""),
+        ("", "(A) cat is here.", ""),
+        ("", "> 5 apples", ""),
+        ("• ", "+ 5 apples", ""),
     ],
 )
 def test_markers_and_emoji_around_the_words_are_copied(before: str, text: str, after: str) -> None:
     assert translatable(before + text + after, Tokenizer(MODEL)) == Translatable(before, text, after)
 
 
+@pytest.mark.parametrize("language", ["de", "fi", "tr"])
+def test_a_number_with_a_period_is_no_marker_where_it_may_be_an_ordinal(language: str) -> None:
+    tokenizer = Tokenizer(MODEL)
+    assert translatable("12. Oktober ist ein Tag", tokenizer, language).text == "12. Oktober ist ein Tag"
+    assert translatable("• 2.3. Wie alt ist Lan?", tokenizer, language).before == "• "
+    assert translatable("12) Oktober ist ein Tag", tokenizer, language).before == "12) "
+    assert translatable("12.", tokenizer, language) == Translatable("12.", "", "")
+    assert translatable("12. Oktober ist ein Tag", tokenizer, "en").before == "12. "
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "www.example.org是一个好网站",
+        "https://example.org/は素晴らしい",
+        "mai@example.org에",
+        "请访问https://example.org/",
+        "https://example.org/ดีมาก",
+    ],
+)
+def test_a_sentence_beside_an_address_is_translated(line: str) -> None:
+    assert translatable(line, Tokenizer(MODEL)) == Translatable("", line, "")
+
+
+# One step for each pair of characters would take days.
+@pytest.mark.parametrize(
+    "line",
+    [
+        "A" + "-" * 2**20 + "A BBBBB",
+        "-" * 2**20 + "a b",
+        "a@" * 2**19 + " b",
+        "a-" * 2**19 + " b",
+        "a@" + "a-" * 2**19 + " b",
+        "1." * 2**19 + "1 b",
+        "." * 2**20 + "a b",
+        "- " * 2**15 + "a b",
+    ],
+    ids=["word", "dashes", "mails", "hyphens", "domain", "numbers", "periods", "markers"],
+)
+def test_a_long_line_is_read_in_time_proportional_to_its_length(line: str) -> None:
+    assert translatable(line, Tokenizer(MODEL)).text
+
+
 def test_met_all_capitals(tokenizer: Tokenizer) -> None:
-    found = translatable("1. HOW OLD IS MAI?", tokenizer)
-    assert found == Translatable("1. ", "How old is Mai?", "", capitals=True)
-    assert found.completed("Mai bao nhiêu tuổi?") == "1. MAI BAO NHIÊU TUỔI?"
+    parts = translatable("1. HOW OLD IS MAI?", tokenizer)
+    assert parts == Translatable("1. ", "How old is Mai?", "", capitals=True)
+    assert parts.completed("Mai bao nhiêu tuổi?") == "1. MAI BAO NHIÊU TUỔI?"
 
 
-@pytest.mark.parametrize("line", ["NATO", "A", "I.", "OK", "How old is MAI?", "Ở ĐÂY có ai?"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "NATO",
+        "A",
+        "I.",
+        "OK",
+        "How old is MAI?",
+        "Ở ĐÂY có ai?",
+        "나는 TV를 봤다",
+        "我 喜欢 IBM 公司",
+        "ผม ชอบ IBM มาก",
+        "क A",
+        "NATO WHO क",
+        "OK https://EXAMPLE.ORG/",
+    ],
+)
 def test_a_short_word_in_capitals_and_a_line_with_other_letters_stay(tokenizer: Tokenizer, line: str) -> None:
     assert translatable(line, tokenizer) == Translatable("", line, "")
 
