@@ -24,10 +24,18 @@ def _as_list(value: Any) -> Any:
 
 
 def _code(language: Any) -> Any:
-    """A language code as this server writes it: 'en' for 'EN' and for 'en-US'."""
+    """A language code as this server writes it: 'en' for 'EN', 'en-US' and 'en_US'."""
+    if isinstance(language, str):
+        language = language.replace("_", "-").partition("-")[0].strip().lower()
     if not language:  # LibreTranslate, too, says that an empty code is missing
         raise PydanticCustomError("missing", "Field required")
-    return language.strip().partition("-")[0].lower() if isinstance(language, str) else language
+    return language
+
+
+def _optional_code(language: Any) -> Any:
+    """A language code like `_code`, or None for a blank one."""
+    is_blank = not language or (isinstance(language, str) and not language.strip())
+    return None if is_blank else _code(language)
 
 
 def _format(name: Any) -> Any:
@@ -63,7 +71,7 @@ class DeepLBody(Body):
 
     text: Annotated[list[str], BeforeValidator(_as_list)] = Field(description="texts", examples=[["How old is Mai?"]])
     target_lang: Code = Field(description="a language code; case and region are ignored", examples=["VI"])
-    source_lang: Annotated[str | None, BeforeValidator(lambda code: _code(code) if code else None)] = Field(
+    source_lang: Annotated[str | None, BeforeValidator(_optional_code)] = Field(
         None, description="a language code; null to detect it"
     )
     tag_handling: Annotated[Literal["html", "text"], BeforeValidator(_format)] = Field(

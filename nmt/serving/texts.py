@@ -16,7 +16,7 @@ Translate = Callable[[Sequence[str]], Awaitable[list[list[str]]]]
 """translate(sentences) returns the translations of each sentence, best first."""
 
 # HTML elements whose text is not prose.
-_NOT_PROSE = {"script", "style", "code", "pre", "textarea"}
+_NOT_PROSE = {"script", "style", "code", "kbd", "samp", "var", "pre", "textarea"}
 _HTML_SPACES = " \t\n\f\r"
 _SPACES_WITHIN = re.compile(f"[{_HTML_SPACES}]+")
 
@@ -105,8 +105,11 @@ def _is_prose(node: NavigableString) -> bool:
     if any(parent.name in _NOT_PROSE for parent in node.parents):
         return False
     for parent in node.parents:
-        if "notranslate" in (parent.get("class") or ()):  # Google's mark, which most translators honor
+        # Google's mark, which most translators honor; in HTML, the case of a class name counts.
+        if "notranslate" in (parent.get("class") or ()):
             return False
-        if mark := parent.get("translate"):
-            return str(mark).lower() != "no"
+        # The values of the HTML standard; with any other, an element does as its parent does.
+        mark = str(parent.get("translate", "invalid")).lower()
+        if mark in ("", "yes", "no"):
+            return mark != "no"
     return True

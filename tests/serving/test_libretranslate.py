@@ -92,6 +92,11 @@ def test_deepl(client: TestClient) -> None:
     answer = client.post("/v2/translate", json={"text": ["one two.", "three"], "target_lang": "VI"}).json()
     assert [each["detected_source_language"] for each in answer["translations"]] == ["EN", "EN"]
     assert [each["billed_characters"] for each in answer["translations"]] == [8, 5]
+    for code in (None, "", " ", "EN-GB", "en_US"):
+        coded = client.post(
+            "/v2/translate", json={"text": ["one two.", "three"], "target_lang": "vi", "source_lang": code}
+        )
+        assert coded.json() == answer
     wrong = client.post("/v2/translate", json={"text": ["one"], "target_lang": "XX"})
     assert (wrong.status_code, wrong.json()) == (
         400,
@@ -105,6 +110,7 @@ def test_deepl(client: TestClient) -> None:
     [
         {"source": "EN", "target": "Vi"},
         {"source": "en-US", "target": " vi"},
+        {"source": "EN_us ", "target": "vi_VN"},
         {"format": None},
         {"format": ""},
         {"format": "TEXT"},
@@ -153,6 +159,8 @@ def test_languages_settings_and_health(client: TestClient) -> None:
         ({"q": None}, 400, "Invalid request: q: Input should be a valid string"),
         ({"target": "xx"}, 400, "xx is not supported"),
         ({"source": ""}, 400, "Invalid request: missing source parameter"),
+        ({"source": " "}, 400, "Invalid request: missing source parameter"),
+        ({"target": "-"}, 400, "Invalid request: missing target parameter"),
         ({"source": "xx"}, 400, "xx is not supported"),
         ({"source": "vi", "target": "en"}, 400, "en is not available as a target language from vi"),
         ({"format": "pdf"}, 400, "pdf format is not supported"),

@@ -57,6 +57,16 @@ def test_the_second_translation_has_the_second_of_each_sentence() -> None:
             '<p translate="NO">one <b translate="yes">two</b></p>',
             '<p translate="NO">one <b translate="yes">TWO</b></p>',
         ),
+        (
+            '<p translate="no">one <b translate="">two</b> <i translate>three</i></p>',
+            '<p translate="no">one <b translate="">TWO</b> <i translate="">THREE</i></p>',
+        ),
+        (
+            '<p translate="no">one <b translate="maybe">two</b></p>',
+            '<p translate="no">one <b translate="maybe">two</b></p>',
+        ),
+        ('<i class="NoTranslate">one</i>', '<i class="NoTranslate">ONE</i>'),
+        ("<kbd>one</kbd> <samp>two</samp> <var>x</var> three", "<kbd>one</kbd> <samp>two</samp> <var>x</var> THREE"),
         ("", ""),
     ],
 )
@@ -72,9 +82,9 @@ def test_met_html_white_space_of_the_source_is_a_space() -> None:
         return await shout(sentences)
 
     page = "<p>\n  They returned\n\tto the theatre. <b>One</b>\n</p>\n<pre>a\nb</pre>"
-    [[found]] = asyncio.run(translated_html([page], "en", 1, translate))
+    [[translation]] = asyncio.run(translated_html([page], "en", 1, translate))
     assert asked == ["They returned to the theatre.", "One"]
-    assert found == "<p>\n  THEY RETURNED TO THE THEATRE. <b>ONE</b>\n</p>\n<pre>a\nb</pre>"
+    assert translation == "<p>\n  THEY RETURNED TO THE THEATRE. <b>ONE</b>\n</p>\n<pre>a\nb</pre>"
 
 
 def test_every_translation_of_a_page_has_the_tags() -> None:
