@@ -10,7 +10,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 INTERRUPTED, TERMINATED, CLOSED_PIPE = 130, 143, 141
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
@@ -26,6 +26,18 @@ _REMEDIES = {
     errno.ENAMETOOLONG: "Choose another path.",
     errno.EROFS: "Choose another path.",
 }
+
+
+class TemplatedMessage(str):
+    """A message made from a template and its values, so that a server can give it in another language."""
+
+    template: str
+    values: dict[str, Any]
+
+    def __new__(cls, template: str, **values: Any) -> "TemplatedMessage":
+        message = super().__new__(cls, template.format(**values))
+        message.template, message.values = template, values
+        return message
 
 
 class Mistake(ValueError):  # noqa: N818

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from nmt.data.batch import Example, collate
 from nmt.decoding.stepwise import Observe
-from nmt.errors import Mistake
+from nmt.errors import Mistake, TemplatedMessage
 from nmt.models.base import Watch
 from nmt.runs.load import LoadedRun
 from nmt.runs.search import build_translator
@@ -51,12 +51,22 @@ def forced_log_probs(
     return log_probs
 
 
-def check_length(name: str, ids: Sequence[int], most: int | None, least: int = 1) -> None:
-    """Raises Mistake for fewer than `least` pieces, or for more than `most` including EOS; None means no limit."""
+def check_length(side: str, ids: Sequence[int], most: int | None, least: int = 1) -> None:
+    """Raises Mistake for fewer than `least` pieces, or for more than `most` including EOS; None means no limit.
+
+    `side` is source, target or prefix.
+    """
     if len(ids) < least:
-        raise Mistake(f"The {name} is empty; write a sentence.")
+        raise Mistake(TemplatedMessage("The {side} is empty; write a sentence.", side=side))
     if most is not None and len(ids) >= most:
-        raise Mistake(f"The {name} has {len(ids)} pieces; shorten it to at most {most - 1}.")
+        raise Mistake(
+            TemplatedMessage(
+                "The {side} has {number} pieces; shorten it to at most {most}.",
+                side=side,
+                number=len(ids),
+                most=most - 1,
+            )
+        )
 
 
 def check_index(name: str, index: int | None, number: int, site: str) -> None:

@@ -15,12 +15,12 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from nmt.errors import Mistake
+from nmt.errors import Mistake, TemplatedMessage
 from nmt.serving import api_page, lab, libretranslate, page
 from nmt.serving.batcher import Batcher, QueueFull
 from nmt.serving.gallery import Unavailable
 from nmt.serving.requests import DEFECT, failures, sentence
-from nmt.serving.server_messages import ServerMessage, in_language, message_of, request_language
+from nmt.serving.server_messages import in_language, message_of, request_language
 from nmt.serving.service import Limits, Service, ThisService, check_secret
 
 SECURITY_HEADERS = {
@@ -161,14 +161,16 @@ class RequestMiddleware:
                     message = await receive()
             except TimeoutError as error:
                 raise HTTPException(
-                    408, ServerMessage("The body took more than {seconds:g} s to arrive.", seconds=seconds)
+                    408, TemplatedMessage("The body took more than {seconds:g} s to arrive.", seconds=seconds)
                 ) from error
             received += len(message.get("body", b""))
             arriving = message.get("more_body", False)
             if received > max_bytes:
                 raise HTTPException(
                     413,
-                    ServerMessage("The body is larger than {most} bytes; send less text per request.", most=max_bytes),
+                    TemplatedMessage(
+                        "The body is larger than {most} bytes; send less text per request.", most=max_bytes
+                    ),
                 )
             return message
 

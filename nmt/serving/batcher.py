@@ -11,10 +11,10 @@ from typing import NamedTuple, TypeVar
 
 from nmt.decoding.stepwise import Step
 from nmt.decoding.translator import Translation, Translator
+from nmt.errors import TemplatedMessage
 from nmt.runs.load import LoadedRun
 from nmt.runs.search import build_translator
 from nmt.serving.gallery import Gallery
-from nmt.serving.server_messages import ServerMessage
 
 T = TypeVar("T")
 
@@ -32,7 +32,7 @@ class QueueFull(Exception):  # noqa: N818
     """Too many sentences are waiting already. `retry_after` is in seconds."""
 
     def __init__(self, retry_after: int) -> None:
-        super().__init__(ServerMessage("The server is busy; try again in {seconds} s.", seconds=retry_after))
+        super().__init__(TemplatedMessage("The server is busy; try again in {seconds} s.", seconds=retry_after))
         self.retry_after = retry_after
 
 

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nmt.config.direction import Direction
-from nmt.errors import Mistake
+from nmt.errors import Mistake, TemplatedMessage
 from nmt.exports.engines import load_with_engine
 from nmt.runs.directory import RunDirectory
 from nmt.runs.load import LoadedRun
 from nmt.runs.search import Engine
-from nmt.serving.server_messages import ServerMessage
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +31,7 @@ class Unavailable(Exception):  # noqa: N818
 
     def __init__(self, name: str) -> None:
         super().__init__(
-            ServerMessage("The run {name} cannot be loaded now; see the server's log for the reason.", name=name)
+            TemplatedMessage("The run {name} cannot be loaded now; see the server's log for the reason.", name=name)
         )
 
 

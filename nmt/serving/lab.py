@@ -12,7 +12,7 @@ from fastapi.responses import StreamingResponse
 
 from nmt.config.messages import unknown
 from nmt.decoding.stepwise import Observe
-from nmt.errors import Mistake
+from nmt.errors import Mistake, TemplatedMessage
 from nmt.insight.alternatives import alternatives
 from nmt.insight.attribution_maps import attribution_maps, chosen_method
 from nmt.insight.beams import Beam, watched_search
@@ -38,7 +38,7 @@ from nmt.serving.questions import (
     TranslateQuestion,
 )
 from nmt.serving.requests import DEFECT, failures, too_slow, within
-from nmt.serving.server_messages import ServerMessage, in_language, message_of, request_language
+from nmt.serving.server_messages import in_language, message_of, request_language
 from nmt.serving.service import Service, ThisService
 from nmt.sites import SITES
 from nmt.text import EOS as EOS_ID
@@ -88,7 +88,7 @@ async def translate(request: Request, service: ThisService, question: TranslateQ
     limit = service.limits.alternatives + 1
     if question.n_best > limit:
         raise HTTPException(
-            400, ServerMessage("n_best is {number}; it must be at most {most}.", number=question.n_best, most=limit)
+            400, TemplatedMessage("n_best is {number}; it must be at most {most}.", number=question.n_best, most=limit)
         )
     task = Task(run_name(service, question.run), question.n_best, question.beam_size)
     work = service.batcher.translate(task, [question.text], [question.prefix])
@@ -227,7 +227,9 @@ async def align(request: Request, service: ThisService, question: AlignQuestion)
         pairs = aligned_pairs(run.direction)
         pair = next((pair for pair in pairs if pair.source == question.text), None)
         if pair is None:
-            raise Mistake("The alignment of this sentence is not known; use a sentence from /v1/examples.")
+            raise Mistake(
+                TemplatedMessage("The alignment of this sentence is not known; use a sentence from /v1/examples.")
+            )
         comparison = agreement(run, pair, MapSelector("predicts", question.layer, question.head), question.guess)
         return {
             "source_words": comparison.source_words,
@@ -259,7 +261,7 @@ def run_name(service: Service, given: str | None) -> str:
     """The name of the requested run, by default the first one. Raises HTTPException 404 if it is unknown."""
     name = given or next(iter(service.gallery.offered))
     if name not in service.gallery.offered:
-        raise HTTPException(404, ServerMessage("There is no run '{name}'; use one listed at /v1/runs.", name=name))
+        raise HTTPException(404, TemplatedMessage("There is no run '{name}'; use one listed at /v1/runs.", name=name))
     return name
 
 

@@ -8,9 +8,9 @@ from pydantic import BaseModel, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
 from nmt.config.direction import LANGUAGES
+from nmt.errors import TemplatedMessage
 from nmt.serving.batcher import Task
 from nmt.serving.requests import Body, failures, read, takes, within
-from nmt.serving.server_messages import ServerMessage
 from nmt.serving.service import Service, ThisService
 from nmt.serving.texts import translated_html, translated_texts
 
@@ -269,12 +269,13 @@ async def translated(
     """
     for code in (*sources, target):
         if code not in service.languages.codes:
-            raise HTTPException(400, ServerMessage("{code} is not supported", code=code))
+            raise HTTPException(400, TemplatedMessage("{code} is not supported", code=code))
     if kind not in ("text", "html"):
-        raise HTTPException(400, ServerMessage("{name} format is not supported", name=kind))
+        raise HTTPException(400, TemplatedMessage("{name} format is not supported", name=kind))
     if alternatives > service.limits.alternatives:
         raise HTTPException(
-            400, ServerMessage("Invalid request: alternatives must be at most {most}", most=service.limits.alternatives)
+            400,
+            TemplatedMessage("Invalid request: alternatives must be at most {most}", most=service.limits.alternatives),
         )
     runs = {}
     for source in set(sources) - {target}:
@@ -282,7 +283,7 @@ async def translated(
         if run is None:
             raise HTTPException(
                 400,
-                ServerMessage(
+                TemplatedMessage(
                     "{target} is not available as a target language from {source}", target=target, source=source
                 ),
             )
@@ -299,7 +300,7 @@ async def translated(
                 if len(sentences) > service.limits.sentences:
                     raise HTTPException(
                         400,
-                        ServerMessage(
+                        TemplatedMessage(
                             "Invalid request: {number} sentences exceed the limit of {most}",
                             number=len(sentences),
                             most=service.limits.sentences,

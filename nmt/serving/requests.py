@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 from fastapi import HTTPException, Request
 from pydantic import BaseModel, Field, ValidationError
 
-from nmt.serving.server_messages import ServerMessage
+from nmt.errors import TemplatedMessage
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
@@ -30,7 +30,7 @@ class Failure(BaseModel):
     message: str | None = Field(None, description="the same sentence; only in DeepL's interface")
 
 
-DEFECT = "Internal error; the server's log has the details."
+DEFECT = TemplatedMessage("Internal error; the server's log has the details.")
 """The error message for a request that fails because of a bug in the server."""
 
 _WAIT = {"description": "seconds to wait before the next attempt", "schema": {"type": "integer"}}
@@ -74,22 +74,26 @@ async def read(request: Request, model: type[M]) -> M:
         try:
             fields = json.loads(body)
         except (ValueError, RecursionError) as error:
-            raise HTTPException(400, "Invalid request: the body is not JSON; send JSON or a form.") from error
+            raise HTTPException(
+                400, TemplatedMessage("Invalid request: the body is not JSON; send JSON or a form.")
+            ) from error
         try:
             json.dumps(fields, ensure_ascii=False).encode()
         except UnicodeEncodeError as error:
             raise HTTPException(
-                400, "Invalid request: a text contains an unpaired surrogate; send valid Unicode."
+                400, TemplatedMessage("Invalid request: a text contains an unpaired surrogate; send valid Unicode.")
             ) from error
         if not isinstance(fields, dict):
-            raise HTTPException(400, "Invalid request: the body must be a JSON object.")
+            raise HTTPException(400, TemplatedMessage("Invalid request: the body must be a JSON object."))
     else:
         if kind == "application/x-www-form-urlencoded":
             # Starlette would read bytes that are not percent-encoded, as curl -d sends them, as Latin-1.
             try:
                 form: Any = parse_qsl((await request.body()).decode(), keep_blank_values=True)
             except UnicodeDecodeError as error:
-                raise HTTPException(400, "Invalid request: the form is not UTF-8; send UTF-8.") from error
+                raise HTTPException(
+                    400, TemplatedMessage("Invalid request: the form is not UTF-8; send UTF-8.")
+                ) from error
         else:
             form = (await request.form()).multi_items()  # empty unless the content type is one for forms
         lists: dict[str, list[str]] = {}
@@ -111,8 +115,8 @@ def sentence(errors: Sequence[Any]) -> str:
     fields = itertools.takewhile(lambda part: (part.isidentifier() and part != "str") or part.isdigit(), location)
     field = ".".join(fields) or "the body"
     if first["type"] == "missing":
-        return ServerMessage("Invalid request: missing {field} parameter", field=field)
-    return ServerMessage("Invalid request: {field}: {problem}", field=field, problem=first["msg"])
+        return TemplatedMessage("Invalid request: missing {field} parameter", field=field)
+    return TemplatedMessage("Invalid request: {field}: {problem}", field=field, problem=first["msg"])
 
 
 async def within(request: Request, seconds: float, work: Coroutine[Any, Any, T]) -> T:
@@ -135,7 +139,7 @@ async def within(request: Request, seconds: float, work: Coroutine[Any, Any, T])
 
 def too_slow(seconds: float) -> str:
     """The error message for a request that has exceeded the time limit."""
-    return ServerMessage("The request took more than {seconds:g} s; send less text per request.", seconds=seconds)
+    return TemplatedMessage("The request took more than {seconds:g} s; send less text per request.", seconds=seconds)
 
 
 async def _gone(request: Request) -> None:

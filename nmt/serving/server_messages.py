@@ -1,9 +1,10 @@
 """The server's own messages in Vietnamese, for requests that prefer it; all other messages are in English."""
 
 import re
-from typing import Any
 
 from fastapi import Request
+
+from nmt.errors import TemplatedMessage
 
 _INVALID, _LESS = "Yêu cầu không hợp lệ:", "hãy gửi ít văn bản hơn trong mỗi yêu cầu."
 VIETNAMESE = {
@@ -48,36 +49,31 @@ VIETNAMESE = {
         f"{_INVALID} văn bản có một mã surrogate lẻ; hãy gửi Unicode hợp lệ."
     ),
     "The text cannot be read as HTML; use format=text.": "Không đọc được văn bản như HTML; hãy dùng format=text.",
-    "The source is empty; write a sentence.": "Câu nguồn trống; hãy viết một câu.",
+    "The {side} is empty; write a sentence.": "{side} trống; hãy viết một câu.",
+    "The {side} has {number} pieces; shorten it to at most {most}.": (
+        "{side} có {number} từ con; hãy rút ngắn còn nhiều nhất {most} từ con."
+    ),
     "The alignment of this sentence is not known; use a sentence from /v1/examples.": (
         "Không biết gióng hàng từ của câu này; hãy dùng một câu trong /v1/examples."
     ),
 }
 """The templates of messages."""
+_SIDES = {"source": "Câu nguồn", "target": "Bản dịch", "prefix": "Phần mở đầu"}
 
 _LANGUAGE = re.compile(
     r"(?:^|,)\s*(?P<code>en|vi)(?:-[\w-]+)?\s*(?:;\s*q=(?P<quality>[01](?:\.\d{0,3})?)\s*)?(?=,|$)", re.IGNORECASE
 )
 
 
-class ServerMessage(str):
-    """An English message that can also be given in Vietnamese: a template of the table, and its values."""
-
-    template: str
-    values: dict[str, Any]
-
-    def __new__(cls, template: str, **values: Any) -> "ServerMessage":
-        message = super().__new__(cls, template.format(**values))
-        message.template, message.values = template, values
-        return message
-
-
 def in_language(message: str, language: str) -> str:
     """The message in the language 'en' or 'vi', in English if the table does not contain it."""
     if language == "en":
         return message
-    if isinstance(message, ServerMessage):
-        return VIETNAMESE[message.template].format(**message.values)
+    if isinstance(message, TemplatedMessage):
+        values = dict(message.values)
+        if "side" in values:
+            values["side"] = _SIDES[values["side"]]
+        return VIETNAMESE[message.template].format(**values)
     return VIETNAMESE.get(message, message)
 
 

@@ -7,10 +7,10 @@ from typing import Annotated
 
 from fastapi import Depends, HTTPException, Request
 
+from nmt.errors import TemplatedMessage
 from nmt.serving.batcher import Batcher
 from nmt.serving.gallery import Gallery
 from nmt.serving.languages import Languages
-from nmt.serving.server_messages import ServerMessage
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Service:
         if characters > self.limits.characters:
             raise HTTPException(
                 400,
-                ServerMessage(
+                TemplatedMessage(
                     "Invalid request: request ({number}) exceeds text limit ({most})",
                     number=characters,
                     most=self.limits.characters,
@@ -69,7 +69,8 @@ def check_secret(request: Request, given: str | None, known: frozenset[str]) -> 
     header = request.headers.get("authorization", "").rpartition(" ")[2]
     secret = (given or request.query_params.get("api_key") or header).encode()
     if known and not any(hmac.compare_digest(secret, accepted.encode()) for accepted in known):
-        raise HTTPException(403, "Invalid API key" if secret else "Missing API key; send it as api_key")
+        missing = TemplatedMessage("Missing API key; send it as api_key")
+        raise HTTPException(403, TemplatedMessage("Invalid API key") if secret else missing)
 
 
 async def _service(request: Request) -> Service:  # FastAPI would call a plain function in a separate thread

@@ -9,7 +9,7 @@ from bs4 import BeautifulSoup
 from bs4.element import NavigableString
 from bs4.exceptions import ParserRejectedMarkup
 
-from nmt.errors import Mistake
+from nmt.errors import Mistake, TemplatedMessage
 from nmt.text.lines import lines_with_ends
 
 Translate = Callable[[Sequence[str]], Awaitable[list[list[str]]]]
@@ -72,7 +72,7 @@ async def translated_html(pages: Sequence[str], language: str, number: int, tran
     try:
         soups = [BeautifulSoup(page, "html.parser") for page in pages]
     except ParserRejectedMarkup as error:
-        raise Mistake("The text cannot be read as HTML; use format=text.") from error
+        raise Mistake(TemplatedMessage("The text cannot be read as HTML; use format=text.")) from error
     nodes = [[node for node in soup.find_all(string=True) if _is_prose(node)] for soup in soups]
     prose = [_one_line(str(node)) for page in nodes for node in page]
     translations = iter(await translated_texts(prose, language, number, translate))

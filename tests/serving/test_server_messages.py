@@ -7,24 +7,36 @@ from string import Formatter
 import pytest
 from fastapi.testclient import TestClient
 
-import nmt.serving
-from nmt.serving.server_messages import VIETNAMESE, ServerMessage, in_language, preferred_language
+import nmt
+from nmt.errors import TemplatedMessage
+from nmt.serving.server_messages import VIETNAMESE, in_language, preferred_language
+
+# Messages of the library that routes requests; `test_errors_are_in_the_language_of_the_request` asks for each.
+ROUTING = {"Not Found", "Method Not Allowed"}
 
 
 def fields(template: str) -> set[str | None]:
     return {field for _, field, _, _ in Formatter().parse(template) if field is not None}
 
 
-def test_every_message_of_the_server_has_a_translation_with_the_same_values() -> None:
+def test_every_templated_message_has_a_translation_with_the_same_values_and_no_row_is_unused() -> None:
     used = set[str]()
-    for file in Path(nmt.serving.__file__).parent.glob("*.py"):
+    for file in Path(nmt.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "ServerMessage":
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "TemplatedMessage":
                 used.add(node.args[0].value)  # type: ignore[attr-defined]
-            elif isinstance(node, ast.Constant) and file.name != "server_messages.py" and node.value in VIETNAMESE:
-                used.add(str(node.value))
-    assert {template for template in VIETNAMESE if fields(template)} <= used <= set(VIETNAMESE)
+    assert used | ROUTING == set(VIETNAMESE)
     assert all(fields(english) == fields(vietnamese) for english, vietnamese in VIETNAMESE.items())
+
+
+def test_every_error_of_an_endpoint_is_a_templated_message() -> None:
+    plain = []
+    for file in Path(nmt.__file__).parent.joinpath("serving").glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "HTTPException":
+                plain += [part.value for part in node.args[1:] if isinstance(part, ast.Constant)]
+    # Nobody receives the message about a client that has left.
+    assert set(plain) == {"Not Found", "The client has disconnected."}
 
 
 @pytest.mark.parametrize(
@@ -47,7 +59,7 @@ def test_the_language_that_a_header_prefers(header: str, language: str) -> None:
 
 
 def test_a_message_is_english_text_and_an_unknown_one_stays() -> None:
-    message = ServerMessage("{code} is not supported", code="xx")
+    message = TemplatedMessage("{code} is not supported", code="xx")
     assert message == "xx is not supported"
     assert in_language(message, "vi") == "Không hỗ trợ ngôn ngữ xx"
     assert in_language("Something else.", "vi") == "Something else."
@@ -59,7 +71,20 @@ def test_a_message_is_english_text_and_an_unknown_one_stays() -> None:
         ("/translate", {"q": "a", "source": "xx", "target": "vi"}, "xx is not supported", "Không hỗ trợ ngôn ngữ xx"),
         ("/translate", {"q": "a"}, "missing source parameter", "Yêu cầu không hợp lệ: thiếu tham số source"),
         ("/v1/attend", {"text": ""}, "The source is empty; write a sentence.", "Câu nguồn trống; hãy viết một câu."),
+        (
+            "/v1/attend",
+            {"text": "one", "target": ""},
+            "The target is empty; write a sentence.",
+            "Bản dịch trống; hãy viết một câu.",
+        ),
+        (
+            "/v1/attend",
+            {"text": "one", "target": "one " * 250},
+            "pieces; shorten it to at most 199.",
+            "từ con; hãy rút ngắn còn nhiều nhất 199 từ con.",
+        ),
         ("/nowhere", {}, "Not Found", "Không tìm thấy"),
+        ("/v1/runs", {}, "Method Not Allowed", "Phương thức không được phép"),
         ("/v1/attend", {"text": "a", "run": "b"}, "There is no run 'b'", "Không có mô hình 'b'"),
     ],
 )
