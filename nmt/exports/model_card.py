@@ -42,6 +42,12 @@ text.**
 """
 
 
+_READING = (
+    "The exported model reads every line as it is. Unless `verbatim=true` is set, `nmt.translate` copies numbers, "
+    "addresses, list markers and emoji, and reads capitals in sentence case."
+)
+
+
 def model_card(run: LoadedRun, settings: dict[str, Any], use: str, differences: Sequence[str]) -> str:
     """A model card for the Hugging Face Hub, which is also the README.md of an Argos package.
 
@@ -50,6 +56,7 @@ def model_card(run: LoadedRun, settings: dict[str, Any], use: str, differences: 
     """
     metrics, direction, (source, target) = run.directory.metrics(), run.direction, run.tokenizers
     license = corpus_license(run)
+    differences = [*differences, _READING]
     if style := run.settings.tokenizer.tone_marks:
         spelled = {"old": "hòa, khỏe", "new": "hoà, khoẻ"}[style]
         sentence = f"Write Vietnamese tone marks in the {style} style ({spelled}); `nmt.translate` does this itself."

@@ -90,7 +90,8 @@ def test_the_package_says_what_it_is(package: Path) -> None:
         "links": [],
     }
     readme = (package / "README.md").read_text(encoding="utf-8")
-    for part in ('install_from_path("translate-en_vi.argosmodel")', "python -m nmt.train THE COMMAND", "|Y|^0.2"):
+    use, reading = 'install_from_path("translate-en_vi.argosmodel")', "The exported model reads every line as it is."
+    for part in (use, "python -m nmt.train THE COMMAND", "|Y|^0.2", reading):
         assert part in readme
 
 
