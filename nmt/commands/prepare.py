@@ -16,7 +16,7 @@ from nmt.data.split import PARTS, split_corpus
 from nmt.data.vocabulary import learned_tokenizers
 from nmt.files import cache_folder, check_folder, check_writable
 from nmt.tables import Table
-from nmt.training.start_from import finished_run
+from nmt.training.start_from import finished_run, start_tokenizers
 from nmt.training.translation import parallel_corpora
 
 logger = logging.getLogger(__name__)
@@ -109,7 +109,7 @@ def _report(job: Job[PrepareSettings]) -> None:
     corpora = parallel_corpora(settings).plain(cache)
     start = finished_run(settings, Path(settings.run_dir))
     if start:
-        tokenizers = start.tokenizers
+        tokenizers = start_tokenizers(start, direction)
     else:
         at_most = not {"tokenizer.size", "experiment"} & set(job.given)  # as in nmt.train
         tokenizers = learned_tokenizers(corpora.train, direction, settings.tokenizer, cache, at_most)

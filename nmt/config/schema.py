@@ -267,6 +267,16 @@ class RunSettings(LoopSettings):
     decoder_sentences: Node | None = None
 
     @check(mode="after")
+    def check_tone_marks(self) -> "RunSettings":
+        style, languages = self.tokenizer.tone_marks, (self.direction.source, self.direction.target)
+        if style is not None and "vi" not in languages:
+            raise Mistake(
+                f"tokenizer.tone_marks={style} is a style of Vietnamese, but direction={self.direction} has no side in "
+                "Vietnamese (vi): set tokenizer.tone_marks=null."
+            )
+        return self
+
+    @check(mode="after")
     def check_context(self) -> "RunSettings":
         if self.context.sentences and self.data.concat_prob:
             raise Mistake(
@@ -349,6 +359,16 @@ class EncoderSettings(LoopSettings):
     def check_exclusion(self) -> "EncoderSettings":
         if self.data.exclude and not self.filters.drop_overlap:
             raise Mistake("data.exclude has no effect with filters.drop_overlap=false: leave out one of the two.")
+        return self
+
+    @check(mode="after")
+    def check_tone_marks(self) -> "EncoderSettings":
+        style, files = self.tokenizer.tone_marks, [*self.data.train, *(self.data.valid or []), *self.data.vocabulary]
+        if style is not None and not any(name.endswith(".vi") for name in files):
+            raise Mistake(
+                f"tokenizer.tone_marks={style} is a style of Vietnamese, but no file of data.train, data.valid or "
+                "data.vocabulary is Vietnamese (*.vi): set tokenizer.tone_marks=null, or rename the files."
+            )
         return self
 
     @check(mode="after")

@@ -19,11 +19,12 @@ from nmt.data.dataset import TrainingData
 from nmt.errors import Mistake
 from nmt.text import Tokenizer, normalize
 from nmt.text.lines import iter_lines
+from nmt.text.tone_marks import ToneMarks, tone_marks_of_file, with_tone_marks
 
 logger = logging.getLogger(__name__)
 
 # Part of the cache key. Increment it when a code change gives different rows for the same files and settings.
-_FORMAT = 2
+_FORMAT = 3
 _CHUNK = 10_000
 # A line is stored as a pair with an empty target, so that lines are read and batched in the same way as pairs.
 _FEATURES = Features({"source": List(Value("int32")), "target": List(Value("int32"))})
@@ -36,10 +37,13 @@ class Lines:
     file: Path
     start: int
     end: int
+    tone_marks: ToneMarks | None = None
+    """The style in which Vietnamese tone marks are written; None if they stay as they are."""
 
     def __iter__(self) -> Iterator[str]:
-        """Yields each line, normalized."""
-        return map(normalize, islice(iter_lines(self.file), self.start, self.end))
+        """Yields each line, normalized and in the style."""
+        for line in islice(iter_lines(self.file), self.start, self.end):
+            yield normalize(line) if self.tone_marks is None else with_tone_marks(normalize(line), self.tone_marks)
 
 
 class Split(NamedTuple):
@@ -51,17 +55,26 @@ class Split(NamedTuple):
 
 
 def split_lines(
-    train: Sequence[Path], valid: Sequence[Path] | None, number: int, exclude: Sequence[Path] = ()
+    train: Sequence[Path],
+    valid: Sequence[Path] | None,
+    number: int,
+    exclude: Sequence[Path] = (),
+    *,
+    tone_marks: ToneMarks | None = None,
 ) -> Split:
     """Splits text files into lines for training and lines for validation.
 
-    Without `valid` files, the last `number` lines of each training file are used for validation. Reads every file
-    once to count its lines. Raises whatever `iter_lines` raises, and Mistake if a training file has fewer than
-    2 x `number` lines.
+    Without `valid` files, the last `number` lines of each training file are used for validation. The lines of
+    Vietnamese files (*.vi) get the style of tone marks. Reads every file once to count its lines. Raises whatever
+    `iter_lines` raises, and Mistake if a training file has fewer than 2 x `number` lines.
     """
+
+    def lines(path: Path, start: int, end: int) -> Lines:
+        return Lines(path, start, end, tone_marks_of_file(path, tone_marks))
+
     lengths = {path: sum(1 for _ in iter_lines(path)) for path in dict.fromkeys([*train, *(valid or []), *exclude])}
     whole, held_out, excluded = (
-        [Lines(path, 0, lengths[path]) for path in files] for files in (train, valid or [], exclude)
+        [lines(path, 0, lengths[path]) for path in files] for files in (train, valid or [], exclude)
     )
     if valid is not None:
         return Split(whole, held_out, excluded)
@@ -72,8 +85,8 @@ def split_lines(
                 f"data.valid_lines to less than {number}, or name separate files in data.valid."
             )
     return Split(
-        [Lines(path, 0, lengths[path] - number) for path in train],
-        [Lines(path, lengths[path] - number, lengths[path]) for path in train],
+        [lines(path, 0, lengths[path] - number) for path in train],
+        [lines(path, lengths[path] - number, lengths[path]) for path in train],
         excluded,
     )
 
@@ -99,8 +112,8 @@ def training_lines(
     The result is cached under `cache_dir`, keyed by the contents of all files, the tokenizer and the filters. Raises
     whatever `iter_lines` raises, and Mistake if no line is left.
     """
-    parts = [[(file_digest(part.file), part.start, part.end) for part in lines] for lines in split]
-    key = content_key(["lines", _FORMAT, parts, tokenizer.model, tokenizer.tone_marks, filters])
+    parts = [[(file_digest(part.file), part.start, part.end, part.tone_marks) for part in lines] for lines in split]
+    key = content_key(["lines", _FORMAT, parts, tokenizer.model, filters])
     folder = cached_folder(cache_dir / "datasets" / key, partial(_write, split, tokenizer, filters))
     kept, report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
     return TrainingData(Dataset.from_file(str(folder / "pairs.arrow")), kept), report
@@ -114,14 +127,12 @@ def encoded_lines(lines: Sequence[Lines], tokenizer: Tokenizer) -> list[list[int
 def _write(split: Split, tokenizer: Tokenizer, filters: LineFilters, folder: Path) -> None:
     logger.info("Tokenizing the training lines")
     held_out = (
-        {tokenizer.respelled(line) for part in (*split.valid, *split.excluded) for line in part}
-        if filters.drop_overlap
-        else set[str]()
+        {line for part in (*split.valid, *split.excluded) for line in part} if filters.drop_overlap else set[str]()
     )
     dropped, seen, kept, tokens = Counter[str](), set[bytes](), [0] * len(split.train), 0
     with ArrowWriter(features=_FEATURES, path=str(folder / "pairs.arrow")) as writer:
         for number, part in enumerate(split.train):
-            lines = map(tokenizer.respelled, part)
+            lines = iter(part)
             while chunk := list(islice(lines, _CHUNK)):
                 for line, ids in zip(chunk, tokenizer.encode_all(chunk), strict=True):
                     # 16 bytes a line instead of its text: a corpus may have many millions of lines.

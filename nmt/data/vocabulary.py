@@ -13,12 +13,12 @@ from nmt.data.corpus import corpus_files
 from nmt.text import Tokenizer, TokenizerPair, normalize, train_tokenizer
 from nmt.text.lines import iter_lines
 from nmt.text.tokenizer import USUAL_SIZE, VocabularySizeError
-from nmt.text.tone_marks import with_tone_marks
+from nmt.text.tone_marks import tone_marks_of_file, with_tone_marks
 
 logger = logging.getLogger(__name__)
 
 # Part of the cache key. Increment it when a code change gives a different model for the same files and settings.
-_FORMAT = 3
+_FORMAT = 4
 _FILE = "tokenizer.model"
 
 
@@ -55,27 +55,31 @@ def learned_tokenizers(
             "tokenizer.size=500 suits a few hundred lines.",
             *(f"{number:,}" for number in (size, size, settings.size)),
         )
-    return TokenizerPair(models[0], models[-1])
+    pair = TokenizerPair(models[0], models[-1])
+    return pair.in_style(settings.tone_marks, source=direction.source, target=direction.target)
 
 
 def learned_tokenizer(paths: Sequence[Path], settings: TokenizerSettings, cache_dir: Path) -> Tokenizer:
     """A SentencePiece model learned from all lines of some text files, cached under `cache_dir` by their contents.
 
+    With settings.tone_marks, it is learned from Vietnamese files (*.vi) in that style; the tokenizer itself has none.
     Raises whatever `iter_lines` and `train_tokenizer` raise.
     """
     # Sorted by content, so that neither the direction nor the order of the corpora changes the model.
     by_content = sorted((file_digest(path), path) for path in paths)
-    digests = [digest for digest, _ in by_content]
+    contents = [(digest, tone_marks_of_file(path, settings.tone_marks)) for digest, path in by_content]
     seed = 0
-    kind, size, coverage, tone_marks = settings.kind, settings.size, settings.character_coverage, settings.tone_marks
-    key = content_key([_FORMAT, sentencepiece.__version__, kind, size, coverage, tone_marks, seed, *digests])
+    kind, size, coverage = settings.kind, settings.size, settings.character_coverage
+    key = content_key([_FORMAT, sentencepiece.__version__, kind, size, coverage, seed, *contents])
 
     def fill(folder: Path) -> None:
-        lines = (normalize(line) for _, path in by_content for line in iter_lines(path))
-        if tone_marks is not None:
-            lines = (with_tone_marks(line, tone_marks) for line in lines)
+        lines = (
+            normalize(line) if style is None else with_tone_marks(normalize(line), style)
+            for (_, path), (_, style) in zip(by_content, contents, strict=True)
+            for line in iter_lines(path)
+        )
         logger.info("Training a %s tokenizer with %s pieces", kind, f"{USUAL_SIZE if size is None else size:,}")
         model = train_tokenizer(lines, kind=kind, size=size, character_coverage=coverage, seed=seed)
         (folder / _FILE).write_bytes(model)
 
-    return Tokenizer.load(cached_folder(cache_dir / "tokenizers" / key, fill) / _FILE, tone_marks)
+    return Tokenizer.load(cached_folder(cache_dir / "tokenizers" / key, fill) / _FILE)

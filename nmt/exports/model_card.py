@@ -57,7 +57,7 @@ def model_card(run: LoadedRun, settings: dict[str, Any], use: str, differences: 
     metrics, direction, (source, target) = run.directory.metrics(), run.direction, run.tokenizers
     license = corpus_license(run)
     differences = [*differences, _READING]
-    if style := run.settings.tokenizer.tone_marks:
+    if style := source.tone_marks:
         spelled = {"old": "hòa, khỏe", "new": "hoà, khoẻ"}[style]
         sentence = f"Write Vietnamese tone marks in the {style} style ({spelled}); `nmt.translate` does this itself."
         differences = [*differences, sentence]

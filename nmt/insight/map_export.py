@@ -22,6 +22,7 @@ from nmt.runs.search import build_translator, search_config
 from nmt.tables import Table
 from nmt.text import normalize
 from nmt.text.lines import read_lines
+from nmt.text.tone_marks import tone_marks_of_file
 
 logger = logging.getLogger(__name__)
 
@@ -92,7 +93,9 @@ def export_maps(
             raise Mistake(
                 f"target is {paths.target}, but {run.directory.path} is a pretrained encoder: leave out target."
             )
-        sources = run.tokenizers.source.encode_all([normalize(line) for line in read_lines(paths.source)])
+        style = tone_marks_of_file(paths.source, run.settings.tokenizer.tone_marks)
+        tokenizer = run.tokenizers.source.in_style(style)
+        sources = tokenizer.encode_all([normalize(line) for line in read_lines(paths.source)])
         pairs = first_ranked(sources, [[]] * len(sources))
         origin = {**described_files(paths.source, None), "target": None, "search": None}
     else:

@@ -159,9 +159,10 @@ class RunDirectory:
     def tokenizers(
         self, direction: Direction | None, metrics: Mapping[str, Any], tone_marks: ToneMarks | None = None
     ) -> TokenizerPair:
-        """The stored tokenizers; the same object for both sides if they are joint.
+        """The stored tokenizers; both have the same model if they are joint.
 
-        `tone_marks` is the run's tokenizer.tone_marks, which the files do not contain.
+        `tone_marks` is the run's tokenizer.tone_marks, which the files do not contain: the style of the Vietnamese side
+        of the direction.
 
         Raises Mistake if a file is missing, or if it is damaged or is not the one recorded in the
         run's metrics, because a model with the wrong tokenizer produces garbage.
@@ -178,8 +179,11 @@ class RunDirectory:
                     f"{file} is not the tokenizer of this run (its SHA-256 is not the one in {_METRICS}): copy the "
                     "run's own file back, or train the run again."
                 )
-            loaded.append(Tokenizer.load(file, tone_marks))
-        return TokenizerPair(loaded[0], loaded[-1])
+            loaded.append(Tokenizer.load(file))
+        pair = TokenizerPair(loaded[0], loaded[-1])
+        if direction is None:
+            return pair
+        return pair.in_style(tone_marks, source=direction.source, target=direction.target)
 
     def write_metrics(self, metrics: dict[str, Any]) -> None:
         """Replaces metrics.json."""

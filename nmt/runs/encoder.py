@@ -51,7 +51,7 @@ def load_encoder(path: Path, device: str) -> LoadedEncoder:
         settings = validated(EncoderSettings, config)
     except Mistake as error:
         raise Mistake(f"{path / 'config.yaml'} cannot be used: {stored_invalid(error)}") from error
-    tokenizers = directory.tokenizers(None, directory.metrics(), settings.tokenizer.tone_marks)
+    tokenizers = directory.tokenizers(None, directory.metrics())
     try:
         model = build_encoder(settings.model, tokenizers)
         safetensors.torch.load_model(model, directory.weights)

@@ -198,5 +198,5 @@ def choose_device(name: str) -> torch.device:
 
 def _must_agree(run: LoadedRun) -> tuple[object, ...]:
     """What must be equal in all runs of an ensemble."""
-    tokenizers = run.tokenizers
-    return run.direction, run.window, tokenizers.source.model, tokenizers.target.model, tokenizers.source.tone_marks
+    tokenizers = [(tokenizer.model, tokenizer.tone_marks) for tokenizer in run.tokenizers]
+    return run.direction, run.window, *tokenizers

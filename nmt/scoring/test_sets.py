@@ -106,7 +106,7 @@ def split_test_set(run: LoadedRun, name: str, out: str | None = None, remedy: st
     folder = Path(out) if out else run.directory.path / "evaluation" / name
     try:
         pairs = read_references(
-            known[name], run.direction, data.becomes_plain(known[name]), run.settings.tokenizer.tone_marks
+            known[name], run.direction, data.becomes_plain(known[name]), run.tokenizers.target.tone_marks
         )
     except MissingFile as error:
         stored = run.directory.path / "evaluation" / name / SENTENCES
@@ -211,7 +211,7 @@ def own_test_set(
     for name in reference:
         file = existing_file("reference", name)
         lines, translations = read_parallel(source_file, file)
-        warn_of_references(file, translations, run.settings.tokenizer.tone_marks)
+        warn_of_references(file, translations, run.tokenizers.target.tone_marks)
         references.append(translations)
     pairs = Pairs([normalize(line) for line in lines], references[0])
     gold = existing_file("alignment", alignment) if alignment else None

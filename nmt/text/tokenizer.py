@@ -15,7 +15,7 @@ import sentencepiece
 
 from nmt.errors import Mistake
 from nmt.text.segmentation import BPEDropout, Pieces, UnigramSampling, words
-from nmt.text.tone_marks import ToneMarks, with_tone_marks
+from nmt.text.tone_marks import ToneMarks, tone_marks_of, with_tone_marks
 
 logger = logging.getLogger(__name__)
 
@@ -46,9 +46,9 @@ _OPTIONS: dict[str, Any] = {
 
 
 class Tokenizer:
-    """A SentencePiece model for which decode(encode(text)) == text holds for every normalized text.
+    """A SentencePiece model for which decode(encode(text)) == respelled(text) holds for every normalized text.
 
-    With `tone_marks`, Vietnamese tone marks are written in that style before a text is encoded (see `respelled`).
+    respelled(text) is the text itself, or with `tone_marks`, the text with its Vietnamese tone marks in that style.
     Keeps the bytes of the model, so that it can be pickled and stored. Raises Mistake if the bytes are not a
     SentencePiece model, or if the special ids of the model are not PAD UNK BOS EOS = 0 1 2 3.
     """
@@ -75,6 +75,10 @@ class Tokenizer:
             return cls(path.read_bytes(), tone_marks)
         except Mistake as error:
             raise Mistake(f"{path}: {error}") from error
+
+    def in_style(self, tone_marks: ToneMarks | None) -> "Tokenizer":
+        """The tokenizer with the same model for text in this style of tone marks."""
+        return self if tone_marks == self.tone_marks else Tokenizer(self.model, tone_marks)
 
     @property
     def size(self) -> int:
@@ -147,7 +151,7 @@ class Tokenizer:
 
 
 class TokenizerPair(NamedTuple):
-    """The source and the target tokenizer, which are the same object if the vocabulary is joint."""
+    """The source and the target tokenizer, which have the same model if the vocabulary is joint."""
 
     source: Tokenizer
     target: Tokenizer
@@ -155,7 +159,15 @@ class TokenizerPair(NamedTuple):
     @property
     def joint(self) -> bool:
         """Whether both sides share one vocabulary."""
-        return self.source is self.target
+        # The same bytes, not equal ones: separate models of two equal texts are equal, and have their own embeddings.
+        return self.source.model is self.target.model
+
+    def in_style(self, tone_marks: ToneMarks | None, *, source: str, target: str) -> "TokenizerPair":
+        """The tokenizers for two languages, of which Vietnamese has its tone marks in this style."""
+        return TokenizerPair(
+            self.source.in_style(tone_marks_of(source, tone_marks)),
+            self.target.in_style(tone_marks_of(target, tone_marks)),
+        )
 
 
 def train_tokenizer(

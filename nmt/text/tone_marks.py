@@ -3,6 +3,7 @@
 import itertools
 import re
 import unicodedata
+from pathlib import Path
 from typing import Literal
 
 ToneMarks = Literal["old", "new"]
@@ -34,6 +35,16 @@ def _syllables(rimes: dict[str, str]) -> re.Pattern[str]:
 
 
 _PATTERNS = {style: _syllables(rimes) for style, rimes in _OTHER.items()}
+
+
+def tone_marks_of(language: str, style: ToneMarks | None) -> ToneMarks | None:
+    """The style for text in a language: none except for Vietnamese, because French has words such as Noé and loué."""
+    return style if language == "vi" else None
+
+
+def tone_marks_of_file(path: Path, style: ToneMarks | None) -> ToneMarks | None:
+    """The style for a text file, whose extension is the code of its language."""
+    return tone_marks_of(path.suffix.removeprefix("."), style)
 
 
 def with_tone_marks(text: str, style: ToneMarks) -> str:

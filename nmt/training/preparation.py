@@ -30,7 +30,7 @@ from nmt.training.limits import steps_of_training
 from nmt.training.machine import choose_machine, faster_precision, quiet
 from nmt.training.origin import SettingsT
 from nmt.training.resume import check_corpora, check_epochs_left, last_checkpoint, same_steps, stored_run
-from nmt.training.start_from import start_weights
+from nmt.training.start_from import start_tokenizers, start_weights
 from nmt.training.task import TrainingTask
 
 logger = logging.getLogger(__name__)
@@ -147,7 +147,7 @@ def prepare(
         tokenizers = run.tokenizers(kind.direction(settings), origin.metrics, settings.tokenizer.tone_marks)
     elif start is not None:
         logger.info("The tokenizers come from %s", start.directory.path)
-        tokenizers = start.tokenizers
+        tokenizers = start_tokenizers(start, kind.direction(settings))
     else:
         # A small corpus gets a smaller vocabulary, unless the command line sets the size. A resumed run comes here if
         # it was killed while it wrote its first files; its configuration has the size that its corpus supports.

@@ -52,7 +52,13 @@ class MaskedPretraining(TrainingKind[EncoderSettings, MaskedTransformer]):
             names=[name for named in names.values() for name in named],
             paths=[path for paths in files.values() for path in paths],
             vocabulary=[*dict.fromkeys(files["train"] + files["vocabulary"])],
-            split=split_lines(files["train"], files["valid"] or None, data.valid_lines, files["exclude"]),
+            split=split_lines(
+                files["train"],
+                files["valid"] or None,
+                data.valid_lines,
+                files["exclude"],
+                tone_marks=settings.tokenizer.tone_marks,
+            ),
         )
 
     def model(

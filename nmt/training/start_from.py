@@ -7,6 +7,7 @@ from pathlib import Path
 
 import safetensors.torch
 
+from nmt.config.direction import Direction
 from nmt.config.keys import leaves, value_at, with_values
 from nmt.config.messages import written
 from nmt.config.nodes import CONFIGS, Config, choice_names, default_node
@@ -18,6 +19,7 @@ from nmt.runs.directory import RunDirectory
 from nmt.runs.encoder import LoadedEncoder, build_encoder, load_encoder
 from nmt.runs.load import load_run
 from nmt.sites import DOCUMENT_SITES, SENTENCE_SITES
+from nmt.text import TokenizerPair
 from nmt.training.origin import PretrainedRun
 
 logger = logging.getLogger(__name__)
@@ -102,6 +104,8 @@ def _with_encoder(config: Config, given: Sequence[str], start: Config) -> Config
         new["model"].update(copy.deepcopy(encoder))
     if not chosen & {"tokenizer", "experiment"}:
         new["tokenizer"] = copy.deepcopy(start["tokenizer"])
+        if not _is_vietnamese(Direction.parse(str(config["direction"]))):
+            new["tokenizer"]["tone_marks"] = None  # the encoder may have read Vietnamese, but this run does not
     single = [key for key in given if key.split(".")[0] in ("model", "tokenizer") and "." in key]
     return with_values(new, {key: value_at(config, key) for key in single})
 
@@ -121,6 +125,8 @@ def check_same(start: PretrainedRun, settings: RunSettings, given: Sequence[str]
         theirs, ours = (leaves(run.model_dump(include={part})) for run in (start.settings, settings))
         if isinstance(start, LoadedEncoder):
             theirs.pop("model._target_", None)
+            if not _is_vietnamese(settings.direction):
+                theirs.pop("tokenizer.tone_marks", None)
             ours = {key: value for key, value in ours.items() if key in theirs}
         differing |= {
             key: theirs.get(key)
@@ -202,6 +208,18 @@ def _node_settings(choice: str, key: str, theirs: Config, ours: Config) -> list[
         elif (CONFIGS / name).is_dir():
             settings += _node_settings(f"{name}@{key}", f"{key}.{name}", value, ours.get(name) or defaults[name])
     return settings
+
+
+def start_tokenizers(start: PretrainedRun, direction: Direction | None) -> TokenizerPair:
+    """The tokenizers of `start` for a run with this direction, which a pretrained encoder does not have."""
+    if direction is None:
+        return start.tokenizers
+    style = start.settings.tokenizer.tone_marks
+    return start.tokenizers.in_style(style, source=direction.source, target=direction.target)
+
+
+def _is_vietnamese(direction: Direction) -> bool:
+    return "vi" in (direction.source, direction.target)
 
 
 def take_weights(start: PretrainedRun, model: Seq2Seq) -> None:

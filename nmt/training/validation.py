@@ -114,7 +114,7 @@ def translation_validations(run: LoadedRun, validation: Sequence[Example]) -> li
         settings.data.valid,
         settings.direction,
         settings.data.becomes_plain(settings.data.valid),
-        settings.tokenizer.tone_marks,
+        run.tokenizers.target.tone_marks,
     )
     greedy = BeamSearch(beam_size=1, constraints=make(settings.search["constraints"]))
     documents = read_documents(settings.data.valid, settings.direction) if run.window.sentences else None

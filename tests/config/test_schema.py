@@ -10,7 +10,7 @@ from nmt.cli.settings_class import settings_class
 from nmt.config.fields import seconds_of
 from nmt.config.keys import with_values
 from nmt.config.nodes import CONFIGS
-from nmt.config.schema import TrainSettings, check_node, validated
+from nmt.config.schema import PretrainSettings, TrainSettings, check_node, validated
 from nmt.errors import Mistake
 
 COMMANDS = sorted(file.stem for file in CONFIGS.glob("*.yaml"))
@@ -115,6 +115,28 @@ def test_a_value_that_cannot_be_used_is_one_sentence(
     with pytest.raises(Mistake, match=f"^{sentence}") as error:
         validated(settings_class(command), with_values(configurations[command], {key: value}))
     assert "\n" not in str(error.value)
+
+
+def test_a_style_of_tone_marks_needs_vietnamese_text(configurations: dict[str, dict[str, Any]]) -> None:
+    for direction in ("en-vi", "vi-en"):
+        with_style = {"tokenizer.tone_marks": "old", "direction": direction}
+        assert validated(TrainSettings, with_values(configurations["train"], with_style)).tokenizer.tone_marks == "old"
+    with_style = {"tokenizer.tone_marks": "old", "direction": "en-fr"}
+    for command in ("train", "prepare"):
+        with pytest.raises(
+            Mistake,
+            match=r"^tokenizer\.tone_marks=old is a style of Vietnamese, but direction=en-fr has no side in Vietnamese "
+            r"\(vi\): set tokenizer\.tone_marks=null\.$",
+        ):
+            validated(settings_class(command), with_values(configurations[command], with_style))
+    files = {"tokenizer.tone_marks": "new", "data.train": ["my/text.en", "my/vi"]}
+    with pytest.raises(
+        Mistake,
+        match=r"^tokenizer\.tone_marks=new is a style of Vietnamese, but no file of data\.train, .* is Vietnamese "
+        r"\(\*\.vi\): set tokenizer\.tone_marks=null, or rename the files\.$",
+    ):
+        validated(PretrainSettings, with_values(configurations["pretrain"], files))
+    validated(PretrainSettings, with_values(configurations["pretrain"], {**files, "data.vocabulary": ["my/text.vi"]}))
 
 
 def test_limits_that_never_end_training_are_refused(configurations: dict[str, dict[str, Any]]) -> None:

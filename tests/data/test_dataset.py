@@ -9,7 +9,6 @@ from nmt.data.corpus import read_pairs
 from nmt.data.dataset import encode_pairs, training_dataset
 from nmt.data.filters import Filters
 from nmt.errors import Mistake
-from nmt.text import Tokenizer, TokenizerPair
 
 
 @pytest.fixture
@@ -29,12 +28,11 @@ def test_decoding_the_dataset_gives_the_corpus_back(build, corpus, direction, pa
 
 
 def test_tone_marks_get_one_style_before_pairs_are_filtered(write, direction, pair, tmp_path):
-    old = Tokenizer(pair.target.model, tone_marks="old")
     train = write("styles", ["peace", "peace", "health", "rest"], ["hoà bình", "hòa bình", "khoẻ", "nghỉ"])
     held_out = write("held", ["well"], ["khỏe"])
-    pairs = TokenizerPair(pair.source, old)
+    pairs = pair.in_style("old", source=direction.source, target=direction.target)
     data, report = training_dataset([train], direction, pairs, Filters(), [held_out], tmp_path / "cache")
-    assert [old.decode(data[i][2]) for i in range(len(data))] == ["hòa bình", "nghỉ"]
+    assert [pair.target.decode(data[i][2]) for i in range(len(data))] == ["hòa bình", "nghỉ"]
     assert report.dropped == {"duplicate": 1, "overlap": 1}
     assert report.changed == {"vi tone marks": 2}
     plain, report = training_dataset([train], direction, pair, Filters(), [held_out], tmp_path / "cache")

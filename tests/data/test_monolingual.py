@@ -32,6 +32,19 @@ def test_training_and_validation_share_no_line_and_have_all_of_them(file: Path) 
     assert len(list(valid)) == 5
 
 
+def test_only_vietnamese_files_get_a_style_of_tone_marks(tmp_path: Path) -> None:
+    files = [tmp_path / name for name in ("a.vi", "a.fr", "a.txt")]
+    for path in files:
+        path.write_text("Noé\nkhoẻ\n", encoding="utf-8")
+    split = split_lines(files, files[:1], 1, files[1:], tone_marks="old")
+    plain, old = ["Noé", "khoẻ"], ["Nóe", "khỏe"]
+    assert [list(part) for part in split.train] == [old, plain, plain]
+    assert [list(part) for part in (*split.valid, *split.excluded)] == [old, plain, plain]
+    rows, _ = training_lines(split, tokenizer_of(files[0], tmp_path), ALL, tmp_path)
+    other, _ = training_lines(split_lines(files, files[:1], 1), tokenizer_of(files[0], tmp_path), ALL, tmp_path)
+    assert rows[0].source != other[0].source
+
+
 def test_named_files_are_read_whole(file: Path) -> None:
     assert split_lines([file], [file], 5) == ([Lines(file, 0, 40)], [Lines(file, 0, 40)], [])
 

@@ -31,6 +31,17 @@ def test_separate_models_belong_to_their_language(learn):
     assert (there.source.model, there.target.model) == (back.target.model, back.source.model)
 
 
+@pytest.mark.parametrize("joint", [True, False])
+@pytest.mark.parametrize("direction", ["en-vi", "vi-en"])
+def test_tone_marks_of_the_vietnamese_side_alone_get_one_style(learn, write, joint, direction):
+    write("train", ["Noé Noé Noé"] * 20, ["khoẻ khoẻ khoẻ"] * 20)
+    pair = learn(direction, joint=joint, size=300, tone_marks="old", at_most=True)
+    english, vietnamese = reversed(pair) if direction == "vi-en" else pair
+    assert pair.joint == joint
+    assert english.pieces(english.encode("Noé")) == ["▁Noé"]
+    assert vietnamese.pieces(vietnamese.encode("khoẻ")) == ["▁khỏe"]
+
+
 def test_joint_is_the_same_for_both_directions(learn):
     assert learn().source.model == learn("vi-en").source.model
 

@@ -1,3 +1,4 @@
+import copy
 import io
 import logging
 import pickle
@@ -76,14 +77,28 @@ def test_training_is_silent(capfd):
 
 def test_pickling_and_storing_keep_the_model(tokenizer, tmp_path):
     (tmp_path / "tokenizer.model").write_bytes(tokenizer.model)
-    for copy in (pickle.loads(pickle.dumps(tokenizer)), Tokenizer.load(tmp_path / "tokenizer.model")):
-        assert copy.model == tokenizer.model
-        assert copy.encode("hôm nay") == tokenizer.encode("hôm nay")
+    for restored in (pickle.loads(pickle.dumps(tokenizer)), Tokenizer.load(tmp_path / "tokenizer.model")):
+        assert restored.model == tokenizer.model
+        assert restored.encode("hôm nay") == tokenizer.encode("hôm nay")
 
 
 def test_a_pair_stays_joint_when_pickled(tokenizer):
-    assert pickle.loads(pickle.dumps(TokenizerPair(tokenizer, tokenizer))).joint
-    assert not TokenizerPair(tokenizer, Tokenizer(tokenizer.model)).joint
+    for source, target in (("en", "vi"), ("vi", "en")):
+        pair = TokenizerPair(tokenizer, tokenizer).in_style("old", source=source, target=target)
+        for restored in (pair, pickle.loads(pickle.dumps(pair)), copy.deepcopy(pair)):
+            assert restored.joint
+            assert (restored.source.tone_marks, restored.target.tone_marks) == (
+                pair.source.tone_marks,
+                pair.target.tone_marks,
+            )
+
+
+def test_separate_models_that_happen_to_be_equal_are_not_joint(tokenizer):
+    """Each side has its own embeddings, as when a model learns to copy its source."""
+    pair = TokenizerPair(tokenizer, Tokenizer(bytes(bytearray(tokenizer.model))))
+    assert pair.source.model == pair.target.model
+    assert not pair.joint
+    assert not pickle.loads(pickle.dumps(pair)).joint
 
 
 def test_an_unknown_kind_is_refused():

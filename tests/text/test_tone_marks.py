@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.text import Tokenizer, normalize, train_tokenizer
-from nmt.text.tone_marks import tone_mark_styles, with_tone_marks
+from nmt.text import Tokenizer, TokenizerPair, normalize, train_tokenizer
+from nmt.text.tone_marks import ToneMarks, tone_mark_styles, with_tone_marks
 
 TEXT = st.text("hkqrtglnoaeuyHOAUYòóỏọàảạùủúỳỷýẻèé .,-_1đâ", max_size=24).map(normalize)
 PAIRS = [
@@ -26,6 +26,9 @@ BOTH = [
     *("của", "mùa", "thuở", "tuệ", "huế", "nghĩa", "hoa", "khoe", "huy"),
     *("Chloé", "Zoé", "canoé", "Gòas"),  # not Vietnamese
 ]
+
+
+PLAIN = Tokenizer(train_tokenizer(["anh khỏe không", "tôi khỏe", "hòa bình"] * 20, kind="bpe", size=300))
 
 
 @given(TEXT)
@@ -59,9 +62,23 @@ def test_what_both_styles_write_alike_stays(word: str) -> None:
     assert tone_mark_styles(word) == set()
 
 
+@given(TEXT, st.sampled_from([None, "old", "new"]))
+@settings(deadline=None)
+def test_decoding_gives_back_the_respelled_text(text: str, style: ToneMarks | None) -> None:
+    tokenizer = PLAIN.in_style(style)
+    assert tokenizer.decode(tokenizer.encode(text)) == tokenizer.respelled(text)
+    assert tokenizer.respelled(text) == (text if style is None else with_tone_marks(text, style))
+
+
+@pytest.mark.parametrize("languages", [("en", "vi"), ("vi", "en"), ("fr", "vi"), ("en", "fr")])
+def test_only_the_vietnamese_side_gets_the_style(languages: tuple[str, str]) -> None:
+    pair = TokenizerPair(PLAIN, PLAIN).in_style("old", source=languages[0], target=languages[1])
+    for language, tokenizer in zip(languages, pair, strict=True):
+        assert tokenizer.decode(tokenizer.encode("Noé, khoẻ")) == ("Nóe, khỏe" if language == "vi" else "Noé, khoẻ")
+
+
 def test_a_tokenizer_with_a_style_reads_both_styles_alike() -> None:
-    model = train_tokenizer(["anh khỏe không", "tôi khỏe", "hòa bình"] * 20, kind="bpe", size=300)
-    plain, old = Tokenizer(model), Tokenizer(model, tone_marks="old")
+    plain, old = PLAIN, PLAIN.in_style("old")
     assert old.encode("anh khoẻ không") == plain.encode("anh khỏe không") != plain.encode("anh khoẻ không")
     assert old.encode_all(["hoà", "hòa"]) == plain.encode_all(["hòa", "hòa"])
     assert old.decode(old.encode("hoà")) == "hòa"

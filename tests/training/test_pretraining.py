@@ -15,6 +15,7 @@ from safetensors.torch import load_file
 from nmt.attention.normalizers import Sparsemax
 from nmt.attention.scorers import Additive, GaussianLearned, General
 from nmt.cli.compose import configuration
+from nmt.cli.compose import job_of as composed_job
 from nmt.commands.average import average
 from nmt.commands.export_attention import export_attention
 from nmt.commands.pretrain import pretrain
@@ -31,6 +32,7 @@ from nmt.runs.encoder import load_encoder
 from nmt.runs.load import load_run
 from nmt.serving.gallery import Gallery
 from nmt.training.preparation import prepare
+from nmt.training.start_from import start_tokenizers
 from nmt.training.translation import Translation
 
 MODEL = {"model.dim": 12, "model.ffn_dim": 19, "model.num_heads": 2, "model.num_layers": 1}
@@ -178,6 +180,20 @@ def test_a_run_that_starts_from_it_is_trained_and_resumed(
         )
     )
     assert capsys.readouterr().out.splitlines()[0] == "continued"
+
+
+def test_a_run_writes_the_encoders_style_of_tone_marks_on_its_vietnamese_side(pretrained: Path) -> None:
+    config = (pretrained / "config.yaml").read_text(encoding="utf-8")
+    (pretrained / "config.yaml").write_text(config.replace("tone_marks: null", "tone_marks: old"), encoding="utf-8")
+    styles = {}
+    for direction in ("en-vi", "vi-en", "en-fr"):
+        command = [f"start_from={pretrained}", f"direction={direction}", "run_dir=new"]
+        origin = Translation().new(composed_job("train", command, command), RunDirectory(Path("new")), {})
+        assert origin.settings.tokenizer.tone_marks == (None if direction == "en-fr" else "old")
+        pair = start_tokenizers(origin.start, origin.settings.direction)
+        assert pair.joint
+        styles[direction] = (pair.source.tone_marks, pair.target.tone_marks)
+    assert styles == {"en-vi": (None, "old"), "vi-en": ("old", None), "en-fr": (None, None)}
 
 
 @pytest.mark.parametrize(
