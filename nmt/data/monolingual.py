@@ -24,7 +24,7 @@ from nmt.text.tone_marks import ToneMarks, tone_marks_of_file, with_tone_marks
 logger = logging.getLogger(__name__)
 
 # Part of the cache key. Increment it when a code change gives different rows for the same files and settings.
-_FORMAT = 3
+_FORMAT = 4
 _CHUNK = 10_000
 # A line is stored as a pair with an empty target, so that lines are read and batched in the same way as pairs.
 _FEATURES = Features({"source": List(Value("int32")), "target": List(Value("int32"))})

@@ -18,7 +18,7 @@ from nmt.text.tone_marks import tone_marks_of_file, with_tone_marks
 logger = logging.getLogger(__name__)
 
 # Part of the cache key. Increment it when a code change gives a different model for the same files and settings.
-_FORMAT = 4
+_FORMAT = 5
 _FILE = "tokenizer.model"
 
 

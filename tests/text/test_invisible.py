@@ -14,8 +14,9 @@ from nmt.text import changes, normalize
 from nmt.text.invisible import without_invisible
 
 NEVER_NEEDED = "\u00ad\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2061\u2064\u2066\u2069\u206f\ufeff"
-SOMETIMES = "\u180e\u200b\u200c\u200d\U000e0067\U000e007f"
-SCRIPTS = "aé字 \t\u2581\u0301\u0338\u05b0\u094d\u0e38\ufe0fकشกខ\u1820😀❤\u2329\U0001f3f4"
+NEVER_NEEDED += "\ufff9\ufffa\ufffb\U0001d173\U0001d17a\U000e0001"
+SOMETIMES = "\u180e\u200b\u200c\u200d\U000e0067\U000e007f\u034f\u115f\u1160\u3164\uffa0\u17b4\u17b5"
+SCRIPTS = "aé字 \t\u2581\u0301\u0338\u05b0\u094d\u0e38\ufe0fकشกខ\u1820😀❤\u2329\U0001f3f4א한\u1112\u1161\u11abㄱﾡ"
 TEXT = st.text(f"{NEVER_NEEDED}{SOMETIMES}{SCRIPTS}", max_size=14)
 
 
@@ -58,7 +59,10 @@ def test_latin_text_needs_none(text: str) -> None:
         "🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f",  # the flag of England
         "ភាសា\u200bខ្មែរ",  # Khmer: a space between words
         "ᠬᠠᠷ\u180eᠠ",  # Mongolian
-        "ＡＢ 1️⃣ ㅤ",  # variation selectors and fillers are not ours to judge
+        "ＡＢ 1️⃣",  # variation selectors are not ours to judge
+        "\u1112\u1160\u11ab ㅎㅤㄴ ﾾ\uffa0ﾤ",  # Hangul: a syllable without a vowel
+        "א\u05b7\u034f\u05b4",  # Hebrew: the order of two points
+        "ក\u17b4ខ",  # Khmer: a vowel that is not written
     ],
 )
 def test_what_a_script_needs_stays(text: str) -> None:
@@ -75,6 +79,11 @@ def test_what_a_script_needs_stays(text: str) -> None:
         ("a \u200d b", "a b"),
         ("a\u200cb😀\u200d c", "ab😀 c"),
         ("中\u200b文", "中文"),
+        ("\u3164", ""),
+        ("한\u3164 \u115f국\uffa0.", "한 국."),
+        ("a\u3164b\u1160c\u034fd\u17b4e", "abcde"),
+        ("\ufff9漢字\ufffaかんじ\ufffb \U0001d173x\U0001d174", "漢字かんじ x"),
+        ("🏴\U000e0001", "🏴"),  # U+E0001 is no tag of a flag
         ("x\U000e0041\U000e0042", "x"),  # text in tags, which a reader does not see
     ],
 )
@@ -83,7 +92,7 @@ def test_examples(text: str, expected: str) -> None:
     assert "invisible" in changes(text)
 
 
-@pytest.mark.parametrize("name", ["_JOINED", "_UNSPACED", "_EMOJI"])
+@pytest.mark.parametrize("name", ["_JOINED", "_UNSPACED", "_EMOJI", "_HANGUL", "_KHMER"])
 def test_composition_leaves_a_letter_in_its_script(name: str) -> None:
     """Otherwise a second normalization could drop what the first one kept."""
     from nmt.text import invisible
