@@ -2,7 +2,6 @@
 
 import inspect
 import pydoc
-import re
 from collections.abc import Collection
 from functools import cache
 from pathlib import Path
@@ -38,16 +37,27 @@ def choice_names() -> dict[str, str]:
     return names
 
 
+def read_choice(group: str, name: str) -> tuple[Node, dict[str, str]]:
+    """What the file of a choice sets below its group, with interpolations as text, and the choices of the parts inside.
+
+    The parts of model=transformer are {norm: layer_norm}.
+    """
+    content = yaml.safe_load((CONFIGS / group / f"{name}.yaml").read_text(encoding="utf-8")) or {}
+    parts = {
+        key.removeprefix("/").removesuffix("@_here_"): chosen
+        for entry in content.pop("defaults", ())
+        for key, chosen in (entry.items() if isinstance(entry, dict) else ())
+        if key.endswith("@_here_")
+    }
+    # Some are nested under the name of their group: those of which a site can have its own, such as scorers, and those
+    # that also set keys outside their group, such as schedules.
+    return content.get(group) or content, parts
+
+
 def default_node(group: str, name: str) -> Node:
     """The node that a choice of a group makes, with the nodes inside it that it chooses; interpolations are text."""
-    content = yaml.safe_load((CONFIGS / group / f"{name}.yaml").read_text(encoding="utf-8")) or {}
-    # Scorers, normalizers and norms are nested under the name of their group, so that a site can have its own.
-    node: Node = dict(content.get(group) or content)
-    for entry in content.get("defaults", ()):
-        for key, chosen in entry.items() if isinstance(entry, dict) else ():
-            if inside := re.fullmatch(r"/(\w+)@_here_", key):
-                node[inside[1]] = default_node(inside[1], chosen)
-    return node
+    node, parts = read_choice(group, name)
+    return node | {part: default_node(part, chosen) for part, chosen in parts.items()}
 
 
 def make(node: Config, **arguments: Any) -> Any:

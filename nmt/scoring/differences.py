@@ -4,13 +4,10 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
-from pathlib import Path
-
-import yaml
 
 from nmt.config.keys import leaves
 from nmt.config.messages import written
-from nmt.config.nodes import CONFIGS, Config, choice_names
+from nmt.config.nodes import CONFIGS, Config, choice_names, read_choice
 
 # These keys, or all keys below them, do not affect the result of a run.
 _NOT_COMPARED = (
@@ -66,8 +63,10 @@ def _set_by_a_choice(key: str, columns: Mapping[str, Sequence[str]]) -> bool:
 @cache
 def _settings_of_choice(group: str, choice: str) -> dict[str, str]:
     """The keys in the file of a choice, with the value printed for each; empty if there is no such file."""
-    file = CONFIGS / group / f"{choice}.yaml"
-    return {key: written(value) for key, value in leaves(_node(file)).items()} if file.is_file() else {}
+    if not (CONFIGS / group / f"{choice}.yaml").is_file():
+        return {}
+    node, _ = read_choice(group, choice)
+    return {key: written(value) for key, value in leaves(node).items()}
 
 
 @cache
@@ -75,7 +74,8 @@ def _sources() -> dict[str, set[str]]:
     """The keys from which others are computed, such as trainer.max_steps for schedule.steps."""
     sources: dict[str, set[str]] = {}
     for path in sorted(CONFIGS.glob("*/*.yaml")):
-        for key, value in _node(path).items():
+        node, _ = read_choice(path.parent.name, path.stem)
+        for key, value in node.items():
             if isinstance(value, str) and "${" in value:
                 sources.setdefault(f"{path.parent.name}.{key}", set()).update(re.findall(r"\w+\.\w+", value))
     return sources
@@ -88,11 +88,3 @@ def _number(printed: str) -> float | str:
     except ValueError:
         return printed
     return value if math.isfinite(value) else printed
-
-
-def _node(path: Path) -> Config:
-    """What a choice sets below its group."""
-    node = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    # Some are nested under the name of their group: those of which a site can have its own, such as scorers, and those
-    # that also set keys outside their group, such as schedules.
-    return node.get(path.parent.name) or node

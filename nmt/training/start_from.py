@@ -10,14 +10,14 @@ import safetensors.torch
 from nmt.config.direction import Direction
 from nmt.config.keys import leaves, value_at, with_values
 from nmt.config.messages import written
-from nmt.config.nodes import CONFIGS, Config, choice_names, default_node
+from nmt.config.nodes import Config, choice_names, default_node
 from nmt.config.schema import RunSettings
 from nmt.data.cache import file_digest
 from nmt.errors import Mistake
 from nmt.models import DocumentModel, Seq2Seq
 from nmt.runs.directory import RunDirectory
 from nmt.runs.encoder import LoadedEncoder, build_encoder, load_encoder
-from nmt.runs.load import load_run
+from nmt.runs.load import LoadedRun, load_run
 from nmt.sites import DOCUMENT_SITES, SENTENCE_SITES
 from nmt.text import TokenizerPair
 from nmt.training.origin import PretrainedRun
@@ -113,27 +113,39 @@ def _with_encoder(config: Config, given: Sequence[str], start: Config) -> Config
 def check_same(start: PretrainedRun, settings: RunSettings, given: Sequence[str]) -> None:
     """Raises Mistake if the model or the tokenizers differ from those of `start`; the message says what to change.
 
-    `given` are the keys that the command line sets.
-    If `start` is a pretrained encoder, only the encoder's own settings are compared.
+    `given` are the keys that the command line sets. If `start` is a pretrained encoder, only the encoder's own settings
+    are compared.
     """
-    if isinstance(start, LoadedEncoder) and settings.model["_target_"] != _WITH_ENCODER:
+    if isinstance(start, LoadedEncoder):
+        _check_same_encoder(start, settings)
+    else:
+        _check_same_model(start, settings, given)
+
+
+def _check_same_encoder(start: LoadedEncoder, settings: RunSettings) -> None:
+    if settings.model["_target_"] != _WITH_ENCODER:
         raise Mistake(
             f"start_from={settings.start_from} is the encoder of a Transformer: add model=transformer to the command."
         )
-    differing: Config = {}
-    for part in ("model", "tokenizer"):
-        theirs, ours = (leaves(run.model_dump(include={part})) for run in (start.settings, settings))
-        if isinstance(start, LoadedEncoder):
-            theirs.pop("model._target_", None)
-            if not _is_vietnamese(settings.direction):
-                theirs.pop("tokenizer.tone_marks", None)
-            ours = {key: value for key, value in ours.items() if key in theirs}
-        differing |= {
-            key: theirs.get(key)
-            for key in {**theirs, **ours}
-            if not key.startswith("model.dropout") and theirs.get(key) != ours.get(key)
-        }
-    context = start.settings.context.model if isinstance(start.settings, RunSettings) else None
+    theirs, ours = start.settings.model_dump(), settings.model_dump()
+    theirs["model"]["_target_"] = _WITH_ENCODER
+    if not _is_vietnamese(settings.direction):
+        del theirs["tokenizer"]["tone_marks"]
+    values = _compared_values(ours)
+    # Only their keys: the settings of the decoder and of its attention are ours alone.
+    differing = {key: value for key, value in _compared_values(theirs).items() if value != values.get(key)}
+    if differing:
+        site = "encoder_self"
+        added = _node_settings("model", "model", theirs["model"], ours["model"])
+        for part in ("scorer", "normalizer"):
+            our_part = (ours.get(site) or {}).get(part) or ours[part]
+            added += _node_settings(f"{part}@{site}", f"{site}.{part}", theirs["model"][site][part], our_part)
+        raise _different(settings, [*added, *_tokenizer_settings(differing)])
+
+
+def _check_same_model(start: LoadedRun, settings: RunSettings, given: Sequence[str]) -> None:
+    theirs, ours = start.settings.model_dump(), settings.model_dump()
+    context = start.settings.context.model
     # Dropout adds no weights, so it may differ.
     if context is not None and leaves({**context, "dropout": 0}) != leaves(
         {**(settings.context.model or {}), "dropout": 0}
@@ -142,49 +154,39 @@ def check_same(start: PretrainedRun, settings: RunSettings, given: Sequence[str]
             f"start_from={settings.start_from} was trained with different context settings: leave out context= and its "
             "settings to use those of the run."
         )
+    of_theirs, of_ours = _compared_values(theirs), _compared_values(ours)
+    differing = {key: of_theirs.get(key) for key in {**of_theirs, **of_ours} if of_theirs.get(key) != of_ours.get(key)}
     if not differing:
         return
-    ours, theirs = (run.model_dump() for run in (settings, start.settings))
-    # A pretrained encoder has no cross attention and no decoder, so only the site of its own is compared.
-    sites = ["encoder_self"] if isinstance(start, LoadedEncoder) else SENTENCE_SITES
-    added = " ".join(
-        [
-            *_model_settings(theirs, ours, of_encoder=isinstance(start, LoadedEncoder)),
-            *_site_settings(theirs, ours, sites, same_globals=not isinstance(start, LoadedEncoder)),
-            *(f"{key}={written(value)}" for key, value in differing.items() if key.startswith("tokenizer.")),
-        ]
-    )
-    # An experiment that sets values of its model goes with no other.
-    other_model = theirs["model"]["_target_"] != ours["model"]["_target_"] and not isinstance(start, LoadedEncoder)
-    use = f", or use its settings: {added}" if added and not ("experiment" in given and other_model) else ""
-    raise Mistake(
+    if "experiment" in given and "model._target_" in differing:
+        raise _different(settings, [])  # an experiment's model settings do not fit another model
+    parts = ("model", "scorer", "window", "normalizer")
+    added = [setting for part in parts for setting in _node_settings(part, part, theirs[part], ours[part])]
+    for site in SENTENCE_SITES:
+        for part in ("scorer", "normalizer"):
+            # Once the settings above are added, a site without a part of its own has that of the run.
+            their_part, our_part = ((config.get(site) or {}).get(part) or theirs[part] for config in (theirs, ours))
+            added += _node_settings(f"{part}@{site}", f"{site}.{part}", their_part, our_part)
+    raise _different(settings, [*added, *_tokenizer_settings(differing)])
+
+
+def _compared_values(config: Config) -> Config:
+    """The values of the model and the tokenizers by key, without dropout, which has no weights and may differ."""
+    values = leaves({part: config[part] for part in ("model", "tokenizer")})
+    return {key: value for key, value in values.items() if not key.startswith("model.dropout")}
+
+
+def _tokenizer_settings(differing: Config) -> list[str]:
+    return [f"{key}={written(value)}" for key, value in differing.items() if key.startswith("tokenizer.")]
+
+
+def _different(settings: RunSettings, added: Sequence[str]) -> Mistake:
+    """The error for different models or tokenizers; `added` are the settings that make them equal, if any do."""
+    use = f", or use its settings: {' '.join(added)}" if added else ""
+    return Mistake(
         f"start_from={settings.start_from} has a different model or different tokenizers: leave out experiment=, "
         f"model=, scorer=, window=, normalizer= and tokenizer= to use those of the run{use}."
     )
-
-
-def _model_settings(theirs: Config, ours: Config, *, of_encoder: bool) -> list[str]:
-    """The settings of a command line that turn our model, scorer, window and normalizer into those of the run."""
-    if of_encoder:
-        encoder = {**theirs["model"], "_target_": ours["model"]["_target_"]}
-        return _node_settings("model", "model", encoder, ours["model"])
-    parts = ("model", "scorer", "window", "normalizer")
-    return [setting for part in parts for setting in _node_settings(part, part, theirs[part], ours[part])]
-
-
-def _site_settings(theirs: Config, ours: Config, sites: Sequence[str], *, same_globals: bool) -> list[str]:
-    """The settings that give each site the scorer and normalizer that it has in the run.
-
-    `same_globals` says that the parts that sites inherit will be those of the run.
-    """
-    settings = []
-    for site in sites:
-        for part in ("scorer", "normalizer"):
-            attention = theirs["model"][site] if not same_globals else theirs.get(site) or {}
-            theirs_here = attention.get(part) or theirs[part]
-            ours_here = (ours.get(site) or {}).get(part) or (theirs if same_globals else ours)[part]
-            settings += _node_settings(f"{part}@{site}", f"{site}.{part}", theirs_here, ours_here)
-    return settings
 
 
 def _node_settings(choice: str, key: str, theirs: Config, ours: Config) -> list[str]:
@@ -205,7 +207,7 @@ def _node_settings(choice: str, key: str, theirs: Config, ours: Config) -> list[
             continue
         if not isinstance(value, dict):
             settings.append(f"{key}.{name}={written(value)}")
-        elif (CONFIGS / name).is_dir():
+        elif value.get("_target_") in choice_names():
             settings += _node_settings(f"{name}@{key}", f"{key}.{name}", value, ours.get(name) or defaults[name])
     return settings
 

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, field_validator
 
-from nmt.config.nodes import make
+from nmt.cli.compose import choices_and_values, parsed
+from nmt.config.nodes import CONFIGS, default_node, make
 from nmt.config.schema import validated
 from nmt.errors import Mistake
 
@@ -72,3 +73,19 @@ def test_a_bug_in_a_check_of_the_settings_is_no_mistake_of_the_user() -> None:
     with pytest.raises(ValueError, match="not enough values to unpack") as bug:
         validated(Checked, {"size": 1})  # type: ignore[type-var]
     assert not isinstance(bug.value, Mistake)
+
+
+@pytest.mark.parametrize("group", ["model", "scorer", "window", "normalizer", "encoder", "decoder", "norm"])
+def test_the_default_node_of_a_choice_is_the_one_that_hydra_composes(group: str) -> None:
+    """The remedies of start_from are written from these nodes, which are read without Hydra."""
+    where = {"encoder": "luong", "decoder": "luong", "norm": "transformer"}
+    for file in (CONFIGS / group).glob("*.yaml"):
+        if group in where:
+            _, composed = choices_and_values(
+                "train", parsed("train", [f"model={where[group]}", f"{group}@model={file.stem}"])
+            )
+            node = composed["model"][group]
+        else:
+            _, composed = choices_and_values("train", parsed("train", [f"{group}={file.stem}"]))
+            node = composed[group]
+        assert default_node(group, file.stem) == node

@@ -39,7 +39,10 @@ def test_every_unicode_space_and_control_character_becomes_one_plain_space():
 
 def test_other_characters_are_composed_and_otherwise_kept():
     for char in map(chr, range(0x20, 0x2000)):
-        if unicodedata.category(char) not in ("Cc", "Zs") and char not in "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e":
+        if (
+            unicodedata.category(char) not in ("Cc", "Zs")
+            and char not in "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e"
+        ):
             assert normalize(f"a{char}b") == unicodedata.normalize("NFC", f"a{char}b")
 
 
