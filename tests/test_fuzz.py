@@ -76,7 +76,7 @@ def tried(read: Callable[[], Any]) -> tuple[Any, str]:
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
     sample = Path(__file__).resolve().parents[1] / "data" / "sample" / "phrases.vi"
-    return Tokenizer(train_tokenizer(map(normalize, read_lines(sample)), kind="bpe", size=500))
+    return Tokenizer(train_tokenizer(map(normalize, read_lines(sample)), kind="bpe", size=500, character_coverage=1.0))
 
 
 @given(TEXT)

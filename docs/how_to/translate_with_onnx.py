@@ -120,7 +120,7 @@ def highest(totals: np.ndarray, number: int) -> list[tuple[int, int]]:
 
 
 def normalize(text: str) -> str:
-    """NFC with single plain spaces and without invisible characters, as the model saw its training data.
+    """NFC with single plain spaces and without invisible characters, nearly as the model saw its training data.
 
     Remove U+200C and U+200D, too, unless the text is Arabic, Hebrew or Indic, or contains emoji.
     """

@@ -116,7 +116,7 @@ class TokenizerSettings(Keys):
     size: Annotated[Positive | None, expects("a whole number of at least 1, or null for a size that fits the corpus")]
     joint: bool
     character_coverage: Annotated[Fraction, expects("above 0 and at most 1, such as 0.9999")]
-    tone_marks: Annotated[Literal["old", "new"] | None, expects("old, new, or null for the text as it is")] = None
+    tone_marks: Annotated[Literal["old", "new"] | None, expects("old, new, or null for the text as it is")]
 
 
 class LossValidation(Keys):

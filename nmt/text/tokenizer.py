@@ -171,7 +171,7 @@ class TokenizerPair(NamedTuple):
 
 
 def train_tokenizer(
-    lines: Iterable[str], *, kind: str, size: int | None, character_coverage: float = 1.0, seed: int = 0
+    lines: Iterable[str], *, kind: str, size: int | None, character_coverage: float, seed: int = 0
 ) -> bytes:
     """A SentencePiece model of `size` pieces, learned from normalized lines.
 

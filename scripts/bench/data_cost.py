@@ -51,7 +51,10 @@ def start(folder: Path, batches: int) -> dict[str, float]:
     check_files(train, _DIRECTION)
     corpus_hashes(train, _DIRECTION)
     pair = learned_tokenizers(
-        train, _DIRECTION, TokenizerSettings(kind="unigram", size=8000, joint=True, character_coverage=1.0), cache
+        train,
+        _DIRECTION,
+        TokenizerSettings(kind="unigram", size=8000, joint=True, character_coverage=1.0, tone_marks=None),
+        cache,
     )
     rows, _ = training_dataset(train, _DIRECTION, pair, Filters(), [], cache)
     data = TranslationData(DrawnPairs(rows), [], seed=1, batch_tokens=_BATCH_TOKENS, max_steps=batches)

@@ -85,7 +85,7 @@ def tokenizers(joint: bool) -> TokenizerPair:
     """Vocabularies of the embedded corpus."""
     sides = read_pairs("sample:train", DIRECTION)
     lines = [[*sides.source[:3000], *sides.target[:3000]]] if joint else [sides.source[:3000], sides.target[:3000]]
-    made = [Tokenizer(train_tokenizer(side, kind="unigram", size=700)) for side in lines]
+    made = [Tokenizer(train_tokenizer(side, kind="unigram", size=700, character_coverage=1.0)) for side in lines]
     return TokenizerPair(made[0], made[-1])
 
 

@@ -37,7 +37,7 @@ def corpus(write) -> str:
 @pytest.fixture(scope="session")
 def pair() -> TokenizerPair:
     lines = sentences(ENGLISH, 211, 3) + sentences(VIETNAMESE, 211, 5)
-    tokenizer = Tokenizer(train_tokenizer(lines, kind="bpe", size=353))
+    tokenizer = Tokenizer(train_tokenizer(lines, kind="bpe", size=353, character_coverage=1.0))
     return TokenizerPair(tokenizer, tokenizer)
 
 

@@ -21,7 +21,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def tokenizer_of(file: Path, cache: Path):
-    settings = TokenizerSettings(kind="bpe", size=280, joint=True, character_coverage=1.0)
+    settings = TokenizerSettings(kind="bpe", size=280, joint=True, character_coverage=1.0, tone_marks=None)
     return learned_tokenizer([file], settings, cache)
 
 

@@ -40,7 +40,7 @@ def test_both_sides_get_the_same_characters_and_keep_their_own(changed):
             assert all(character in characters for character in text)  # in the same order
 
 
-def test_characters_stand_in_front_after_between_and_attached(changed):
+def test_characters_are_inserted_in_front_after_between_and_attached(changed):
     texts = [source for source, _ in changed()]
     assert any(text.endswith(" " + SOURCE) for text in texts)
     assert any(text.startswith(SOURCE + " ") for text in texts)

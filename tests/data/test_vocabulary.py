@@ -12,7 +12,9 @@ from nmt.errors import Mistake
 @pytest.fixture
 def learn(corpus, tmp_path):
     def learn(text="en-vi", prefixes=(corpus,), at_most=False, **changes):
-        settings = TokenizerSettings(**{"kind": "bpe", "size": 317, "joint": True, "character_coverage": 1.0} | changes)
+        settings = TokenizerSettings(
+            **{"kind": "bpe", "size": 317, "joint": True, "character_coverage": 1.0, "tone_marks": None} | changes
+        )
         return learned_tokenizers(prefixes, Direction.parse(text), settings, tmp_path / "cache", at_most)
 
     return learn

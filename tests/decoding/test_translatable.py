@@ -11,14 +11,14 @@ from nmt.text.normalize import normalize
 from nmt.text.tokenizer import Tokenizer, train_tokenizer
 
 LINES = ["How old is Mai?", "Mai is old, and how old is Lan?", "https and www are words too: 1 2 3 4 5 6 7 8 9 0"]
-MODEL = train_tokenizer(LINES, kind="bpe", size=300)
+MODEL = train_tokenizer(LINES, kind="bpe", size=300, character_coverage=1.0)
 
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
     """The embedded corpus's."""
     pairs = read_pairs("sample:train", Direction("en", "vi"))
-    return Tokenizer(train_tokenizer([*pairs.source, *pairs.target], kind="bpe", size=None))
+    return Tokenizer(train_tokenizer([*pairs.source, *pairs.target], kind="bpe", size=None, character_coverage=1.0))
 
 
 @given(st.text(alphabet="aB1. -)•😀👍🏽\u200d\ufe0f°✓/:@w", max_size=20))
@@ -166,9 +166,13 @@ def test_words_mostly_get_the_capitals_that_they_had_in_training(tokenizer: Toke
 
 
 def test_a_form_that_never_occurred_is_not_used() -> None:
-    only_capitals = Tokenizer(train_tokenizer([line.upper() for line in LINES], kind="bpe", size=300))
+    only_capitals = Tokenizer(
+        train_tokenizer([line.upper() for line in LINES], kind="bpe", size=300, character_coverage=1.0)
+    )
     assert translatable("HOW OLD IS MAI?", only_capitals) == Translatable("", "HOW OLD IS MAI?", "")
-    only_lower = Tokenizer(train_tokenizer([line.lower() for line in LINES], kind="bpe", size=300))
+    only_lower = Tokenizer(
+        train_tokenizer([line.lower() for line in LINES], kind="bpe", size=300, character_coverage=1.0)
+    )
     assert translatable("IS MAI OLD?", only_lower).text == "IS mai old?"
 
 

@@ -23,7 +23,7 @@ NAMES = ["a", "a", "a", "a", "a", "b", "c"]
 def tokenizers() -> TokenizerPair:
     words = ["red", "blue", "cat", "dog", "sits", "runs", "here", "big", "small"]
     lines = [" ".join([*words[n:], *words[:n]]) for n in range(len(words))]
-    tokenizer = Tokenizer(train_tokenizer(lines, kind="bpe", size=310))
+    tokenizer = Tokenizer(train_tokenizer(lines, kind="bpe", size=310, character_coverage=1.0))
     return TokenizerPair(tokenizer, tokenizer)
 
 

@@ -49,7 +49,7 @@ LINES = [
 @pytest.fixture(scope="module")
 def tokenizers() -> TokenizerPair:
     lines = [" ".join([*WORDS[n:], *WORDS[:n]]) for n in range(len(WORDS))]
-    tokenizer = Tokenizer(train_tokenizer(lines, kind="bpe", size=331))
+    tokenizer = Tokenizer(train_tokenizer(lines, kind="bpe", size=331, character_coverage=1.0))
     return TokenizerPair(tokenizer, tokenizer)
 
 
@@ -325,7 +325,9 @@ def test_with_verbatim_or_a_prefix_the_model_reads_the_whole_line(
 
 
 def test_met_all_capitals() -> None:
-    tokenizer = Tokenizer(train_tokenizer([" ".join(WORDS)] * 2 + [" ".join(WORDS).title()], kind="bpe", size=331))
+    tokenizer = Tokenizer(
+        train_tokenizer([" ".join(WORDS)] * 2 + [" ".join(WORDS).title()], kind="bpe", size=331, character_coverage=1.0)
+    )
     search = Recording()
     subject = Translator(bind(search, Echo(tokenizer.size)), TokenizerPair(tokenizer, tokenizer))
     assert subject.translate(["BIG DOG SITS THERE. RED CAT RUNS OFTEN!"]) == ["BIG DOG SITS THERE. RED CAT RUNS OFTEN!"]

@@ -115,7 +115,9 @@ def test_what_ctranslate2_cannot_hold_is_refused_for_argos(trained: LoadedRun, t
 def test_a_source_tokenizer_joins_the_pieces_of_another_one(kind: str) -> None:
     """Of the whole test split, so that Argos, which has one tokenizer, decodes separate vocabularies too."""
     train = {side: (SAMPLE / f"train.{side}").read_text(encoding="utf-8").splitlines() for side in ("en", "vi")}
-    source, target = (Tokenizer(train_tokenizer(text[:2000], kind=kind, size=600)) for text in train.values())
+    source, target = (
+        Tokenizer(train_tokenizer(text[:2000], kind=kind, size=600, character_coverage=1.0)) for text in train.values()
+    )
     assert not TokenizerPair(source, target).joint
     processor = sentencepiece.SentencePieceProcessor(model_proto=source.model)
     hard = ['日本語 😀 q̃ ½ "q" ...', "<s>x</s> <0x41>"]

@@ -61,9 +61,11 @@ Build = Callable[..., LoadedRun]
 def tokenizers() -> dict[str, TokenizerPair]:
     """A joint pair and a separate one, of the sample corpus."""
     english, vietnamese = ((SAMPLE / f"train.{side}").read_text(encoding="utf-8").splitlines() for side in ("en", "vi"))
-    joint = Tokenizer(train_tokenizer([*english[:2000], *vietnamese[:2000]], kind="bpe", size=700))
+    joint = Tokenizer(
+        train_tokenizer([*english[:2000], *vietnamese[:2000]], kind="bpe", size=700, character_coverage=1.0)
+    )
     separate = [
-        Tokenizer(train_tokenizer(text[:2000], kind="unigram", size=size))
+        Tokenizer(train_tokenizer(text[:2000], kind="unigram", size=size, character_coverage=1.0))
         for text, size in ((english, 500), (vietnamese, 600))
     ]
     return {"joint": TokenizerPair(joint, joint), "separate": TokenizerPair(*separate)}

@@ -94,7 +94,7 @@ def test_the_alignment_error_of_an_attribution_is_in_its_own_files(
 
 
 def test_a_contrast_is_a_word_of_one_piece_or_a_label() -> None:
-    tokenizer = Tokenizer(train_tokenizer(["hai ba"] * 9, kind="bpe", size=271))
+    tokenizer = Tokenizer(train_tokenizer(["hai ba"] * 9, kind="bpe", size=271, character_coverage=1.0))
     assert tokenizer.pieces(tokenizer.encode("hai ba")) == ["\u2581hai", "\u2581ba"]
     for label in ("\u2581hai", "</s>", "a"):
         assert tokenizer.pieces([contrast_id(tokenizer, label)]) == [label]

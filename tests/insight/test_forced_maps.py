@@ -25,7 +25,7 @@ LINE = "a b c d e f g h i j k l m n o p"
 
 def untrained(*overrides: str) -> LoadedRun:
     """An untrained run on a vocabulary of letters."""
-    tokenizer = Tokenizer(train_tokenizer([LINE] * 3, kind="bpe", size=293))
+    tokenizer = Tokenizer(train_tokenizer([LINE] * 3, kind="bpe", size=293, character_coverage=1.0))
     settings = run_settings(*overrides)
     torch.manual_seed(1)
     model = make(settings.model)(vocabulary=VocabularySizes(tokenizer.size, tokenizer.size, joint=True))

@@ -44,7 +44,10 @@ def test_configuration_and_metrics_read_back(run: RunDirectory) -> None:
 
 @pytest.mark.parametrize("joint", [True, False])
 def test_tokenizers_read_back(run: RunDirectory, joint: bool) -> None:
-    models = [Tokenizer(train_tokenizer([text] * 3, kind="bpe", size=267)) for text in ("one two", "hai ba")]
+    models = [
+        Tokenizer(train_tokenizer([text] * 3, kind="bpe", size=267, character_coverage=1.0))
+        for text in ("one two", "hai ba")
+    ]
     pair = TokenizerPair(models[0], models[0] if joint else models[1])
     run.write_config(CONFIG)
     run.write_tokenizers(pair, EN_VI)
@@ -92,7 +95,10 @@ def test_a_missing_record_of_a_copied_run_is_named(run: RunDirectory) -> None:
 
 @pytest.mark.parametrize("joint", [True, False])
 def test_a_tokenizer_is_the_one_of_the_run(run: RunDirectory, joint: bool) -> None:
-    models = [Tokenizer(train_tokenizer([text] * 3, kind="bpe", size=267)) for text in ("one two", "hai ba")]
+    models = [
+        Tokenizer(train_tokenizer([text] * 3, kind="bpe", size=267, character_coverage=1.0))
+        for text in ("one two", "hai ba")
+    ]
     run.write_config(CONFIG)
     pair = TokenizerPair(models[0], models[0] if joint else models[1])
     run.write_tokenizers(pair, EN_VI)

@@ -22,7 +22,10 @@ from nmt.text import Tokenizer, TokenizerPair, train_tokenizer
 @pytest.fixture(scope="module")
 def tokenizers() -> TokenizerPair:
     return TokenizerPair(
-        *(Tokenizer(train_tokenizer([text] * 3, kind="bpe", size=267)) for text in ("one two", "hai ba"))
+        *(
+            Tokenizer(train_tokenizer([text] * 3, kind="bpe", size=267, character_coverage=1.0))
+            for text in ("one two", "hai ba")
+        )
     )
 
 

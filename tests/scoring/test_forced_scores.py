@@ -30,7 +30,7 @@ SIZE = 293
 
 @pytest.fixture(scope="module")
 def tokenizers() -> TokenizerPair:
-    tokenizer = Tokenizer(train_tokenizer(LINES * 3, kind="bpe", size=SIZE))
+    tokenizer = Tokenizer(train_tokenizer(LINES * 3, kind="bpe", size=SIZE, character_coverage=1.0))
     return TokenizerPair(tokenizer, tokenizer)
 
 

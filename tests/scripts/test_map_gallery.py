@@ -18,7 +18,7 @@ from scripts.studies import map_gallery
 def trained(tmp_path, monkeypatch):
     """Replaces the run directory by an untrained model."""
     lines = ["one two three four five six seven", "một hai ba bốn năm sáu bảy"] * 5
-    tokenizer = Tokenizer(train_tokenizer(lines, kind="bpe", size=293))
+    tokenizer = Tokenizer(train_tokenizer(lines, kind="bpe", size=293, character_coverage=1.0))
     settings = run_settings("model=luong")
     model = make(settings.model)(vocabulary=VocabularySizes(293, 293, joint=True)).eval()
     run = LoadedRun(RunDirectory(tmp_path), settings, TokenizerPair(tokenizer, tokenizer), model, torch.device("cpu"))

@@ -15,7 +15,7 @@ from scripts.bench.translation_cost import run, table
 def options(tmp_path: Path) -> Namespace:
     lines = ["một hai ba bốn năm", "bốn năm", "sáu"] * 7
     tokenizer = tmp_path / "tokenizer.model"
-    tokenizer.write_bytes(train_tokenizer(lines, kind="bpe", size=280))
+    tokenizer.write_bytes(train_tokenizer(lines, kind="bpe", size=280, character_coverage=1.0))
     (tmp_path / "in").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return Namespace(
         source=tmp_path / "in", system=["a=cat", "b=sed s/một/hai/"], tokenizer=tokenizer, rounds=3, reference=None

@@ -29,12 +29,12 @@ def lines(number: int = 211) -> list[str]:
 
 @pytest.fixture(scope="module")
 def unigram() -> Tokenizer:
-    return Tokenizer(train_tokenizer(lines(), kind="unigram", size=311))
+    return Tokenizer(train_tokenizer(lines(), kind="unigram", size=311, character_coverage=1.0))
 
 
 @pytest.fixture(scope="module")
 def bpe() -> Tokenizer:
-    return Tokenizer(train_tokenizer(lines(), kind="bpe", size=311))
+    return Tokenizer(train_tokenizer(lines(), kind="bpe", size=311, character_coverage=1.0))
 
 
 @pytest.fixture(params=["unigram", "bpe"])

@@ -24,7 +24,7 @@ def lines(number: int = 211) -> list[str]:
 
 @pytest.fixture(scope="module", params=["unigram", "bpe"])
 def tokenizer(request) -> Tokenizer:
-    return Tokenizer(train_tokenizer(lines(), kind=request.param, size=331))
+    return Tokenizer(train_tokenizer(lines(), kind=request.param, size=331, character_coverage=1.0))
 
 
 @pytest.mark.parametrize(
@@ -67,11 +67,13 @@ def test_the_model_has_the_requested_size(tokenizer):
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
 def test_training_is_reproducible(kind):
-    assert train_tokenizer(lines(), kind=kind, size=317) == train_tokenizer(iter(lines()), kind=kind, size=317)
+    assert train_tokenizer(lines(), kind=kind, size=317, character_coverage=1.0) == train_tokenizer(
+        iter(lines()), kind=kind, size=317, character_coverage=1.0
+    )
 
 
 def test_training_is_silent(capfd):
-    train_tokenizer(lines(), kind="unigram", size=317)
+    train_tokenizer(lines(), kind="unigram", size=317, character_coverage=1.0)
     assert capfd.readouterr() == ("", "")
 
 
@@ -103,7 +105,7 @@ def test_separate_models_that_happen_to_be_equal_are_not_joint(tokenizer):
 
 def test_an_unknown_kind_is_refused():
     with pytest.raises(Mistake, match="Unknown kind of tokenizer 'word'; choose one of unigram, bpe"):
-        train_tokenizer(lines(), kind="word", size=317)
+        train_tokenizer(lines(), kind="word", size=317, character_coverage=1.0)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +114,7 @@ def test_an_unknown_kind_is_refused():
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
 def test_an_impossible_size_is_refused_with_the_limit(kind, size, message):
     with pytest.raises(Mistake, match=message):
-        train_tokenizer(lines(), kind=kind, size=size)
+        train_tokenizer(lines(), kind=kind, size=size, character_coverage=1.0)
 
 
 @pytest.mark.parametrize(
@@ -128,21 +130,23 @@ def test_a_small_size_is_advised_if_it_is_possible(monkeypatch, highest, advice)
 
     monkeypatch.setattr("sentencepiece.SentencePieceTrainer.train", refuse)
     with pytest.raises(Mistake, match=rf"9000 is too large .* at most {highest}, {advice}"):
-        train_tokenizer(["a"], kind="bpe", size=9000)
+        train_tokenizer(["a"], kind="bpe", size=9000, character_coverage=1.0)
 
 
 def test_the_named_maximum_is_possible():
     with pytest.raises(Mistake, match="at most") as error:
-        train_tokenizer(lines(), kind="bpe", size=90_001)
+        train_tokenizer(lines(), kind="bpe", size=90_001, character_coverage=1.0)
     largest = int(str(error.value).split("at most ")[1].split(",")[0])
-    model = train_tokenizer(lines(), kind="bpe", size=largest)
+    model = train_tokenizer(lines(), kind="bpe", size=largest, character_coverage=1.0)
     assert Tokenizer(model).size == largest
-    assert train_tokenizer(lines(), kind="bpe", size=None) == model
+    assert train_tokenizer(lines(), kind="bpe", size=None, character_coverage=1.0) == model
 
 
 def test_without_a_size_a_large_text_gets_the_usual_one(monkeypatch):
     monkeypatch.setattr("nmt.text.tokenizer.USUAL_SIZE", 317)
-    assert train_tokenizer(lines(), kind="bpe", size=None) == train_tokenizer(lines(), kind="bpe", size=317)
+    assert train_tokenizer(lines(), kind="bpe", size=None, character_coverage=1.0) == train_tokenizer(
+        lines(), kind="bpe", size=317, character_coverage=1.0
+    )
 
 
 @pytest.mark.parametrize(
@@ -157,7 +161,7 @@ def test_rare_characters_become_bytes_below_full_coverage(kind):
     rare = [chr(0x4E00 + number) for number in range(300)]
     text = [f"{line} {character}" for line, character in zip(lines() * 10, rare, strict=False)]
     with pytest.raises(Mistake, match=r"or lower tokenizer.character_coverage \(now 1\), so that rare characters are"):
-        train_tokenizer(text, kind=kind, size=400)
+        train_tokenizer(text, kind=kind, size=400, character_coverage=1.0)
     tokenizer = Tokenizer(train_tokenizer(text, kind=kind, size=300, character_coverage=0.9))
     for character in rare:
         assert tokenizer.id_of(character) is None
@@ -167,13 +171,13 @@ def test_rare_characters_become_bytes_below_full_coverage(kind):
 
 def test_a_size_without_room_for_the_special_ids_is_refused():
     with pytest.raises(Mistake, match=r"size 2 (is too small|leaves no room) .* set tokenizer.size"):
-        train_tokenizer(lines(), kind="bpe", size=2)
+        train_tokenizer(lines(), kind="bpe", size=2, character_coverage=1.0)
 
 
 @pytest.mark.parametrize("nothing", [[], ["", ""]])
 def test_a_corpus_without_text_is_refused(nothing):
     with pytest.raises(Mistake, match="no text to train a tokenizer on"):
-        train_tokenizer(nothing, kind="bpe", size=317)
+        train_tokenizer(nothing, kind="bpe", size=317, character_coverage=1.0)
 
 
 LETTERS = "aàệ字\U0001f600"
@@ -211,7 +215,7 @@ def test_the_limit_is_sentencepieces_own(length, expected):
 def test_a_corpus_of_paragraphs_trains_a_tokenizer_and_counts_them(caplog, kind):
     paragraphs = [" ".join(lines())] * 2
     with caplog.at_level(logging.INFO):
-        long = train_tokenizer([*paragraphs, "a"], kind=kind, size=300)
+        long = train_tokenizer([*paragraphs, "a"], kind=kind, size=300, character_coverage=1.0)
     parts = sum(len(cut_long_lines([text])) for text in paragraphs)
     expected = (
         f"Lines longer than SentencePiece's limit of 4,192 bytes were cut to train the tokenizer (2 into {parts} parts)"
@@ -252,7 +256,7 @@ def test_an_error_of_the_lines_is_raised_unchanged(number):
         raise Mistake("train.en, line 51 is not UTF-8")
 
     with pytest.raises(Mistake, match=r"^train\.en, line 51 is not UTF-8$"):
-        train_tokenizer(lines(), kind="bpe", size=300)
+        train_tokenizer(lines(), kind="bpe", size=300, character_coverage=1.0)
 
 
 def test_each_of_too_many_lines_is_drawn_with_the_same_probability():
@@ -267,5 +271,7 @@ def test_each_of_too_many_lines_is_drawn_with_the_same_probability():
 
 def test_a_tokenizer_of_too_many_lines_depends_only_on_the_seed(monkeypatch):
     monkeypatch.setattr("nmt.text.tokenizer._MOST_LINES", 101)
-    first, again, other = (train_tokenizer(lines(), kind="bpe", size=311, seed=seed) for seed in (1, 1, 2))
+    first, again, other = (
+        train_tokenizer(lines(), kind="bpe", size=311, character_coverage=1.0, seed=seed) for seed in (1, 1, 2)
+    )
     assert first == again != other

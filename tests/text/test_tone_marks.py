@@ -28,7 +28,9 @@ BOTH = [
 ]
 
 
-PLAIN = Tokenizer(train_tokenizer(["anh khỏe không", "tôi khỏe", "hòa bình"] * 20, kind="bpe", size=300))
+PLAIN = Tokenizer(
+    train_tokenizer(["anh khỏe không", "tôi khỏe", "hòa bình"] * 20, kind="bpe", size=300, character_coverage=1.0)
+)
 
 
 @given(TEXT)
