@@ -91,6 +91,14 @@ def write_json(path: Path, content: Any) -> None:
     write_bytes(path, f"{text}\n".encode())
 
 
+def read_json(path: Path) -> Any:
+    """The content of a JSON file. Raises ValueError if it is not JSON in UTF-8, and RecursionError if it nests deeply.
+
+    Editors on Windows put a byte order mark in front, which is dropped.
+    """
+    return json.loads(path.read_text(encoding="utf-8-sig"))
+
+
 # filelock and portalocker would leave a lock file in the run directory; this locks the folder itself.
 @contextmanager
 def locked(folder: Path, wait: bool = False) -> Iterator[None]:

@@ -5,7 +5,6 @@ overrides, so finished jobs are kept, stopped ones are resumed, and other values
 """
 
 import hashlib
-import json
 import logging
 import os
 import pkgutil
@@ -24,7 +23,7 @@ from nmt.cli.compose import job_of, parsed, run_hydra
 from nmt.config.job import JobRecord
 from nmt.config.schema import NOT_STORED
 from nmt.errors import Mistake, report
-from nmt.files import check_writable, locked, write_json
+from nmt.files import check_writable, locked, read_json, write_json
 from nmt.ranks import rank
 
 logger = logging.getLogger(__name__)
@@ -161,4 +160,4 @@ def _same(one: JobRecord, other: JobRecord) -> bool:
 
 
 def _read(file: Path) -> JobRecord:
-    return JobRecord(**json.loads(file.read_text(encoding="utf-8")))
+    return JobRecord(**read_json(file))

@@ -24,6 +24,7 @@ from nmt.data.corpus import Pairs, corpus_files, iter_pairs, read_pairs
 from nmt.data.documents import NO_CONTEXT, ContextWindow, document_file, earlier_pairs, iter_documents, read_documents
 from nmt.data.filters import Filters
 from nmt.errors import Mistake
+from nmt.files import read_json
 from nmt.text import TokenizerPair, changes, normalize
 
 logger = logging.getLogger(__name__)
@@ -136,7 +137,7 @@ def training_dataset(
         documents=documents,
     )
     folder = cached_folder(cache_dir / "datasets" / key, fill)
-    report = Report(**json.loads((folder / "report.json").read_text(encoding="utf-8")))
+    report = Report(**read_json(folder / "report.json"))
     return TrainingData(Dataset.from_file(str(folder / "pairs.arrow")), report.parts), report
 
 

@@ -17,6 +17,7 @@ from datasets.arrow_writer import ArrowWriter
 from nmt.data.cache import cached_folder, content_key, file_digest
 from nmt.data.dataset import TrainingData
 from nmt.errors import Mistake
+from nmt.files import read_json
 from nmt.text import Tokenizer, normalize
 from nmt.text.lines import iter_lines
 from nmt.text.tone_marks import ToneMarks, tone_marks_of_file, with_tone_marks
@@ -115,7 +116,7 @@ def training_lines(
     parts = [[(file_digest(part.file), part.start, part.end, part.tone_marks) for part in lines] for lines in split]
     key = content_key(["lines", _FORMAT, parts, tokenizer.model, filters])
     folder = cached_folder(cache_dir / "datasets" / key, partial(_write, split, tokenizer, filters))
-    kept, report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    kept, report = read_json(folder / "report.json")
     return TrainingData(Dataset.from_file(str(folder / "pairs.arrow")), kept), report
 
 

@@ -1,6 +1,5 @@
 """Exports a run to another format: writes the model, compares it with the run, and keeps it only if the two match."""
 
-import json
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,7 +12,7 @@ from nmt.errors import FULL_DISK, MissingFile, Mistake
 from nmt.exports.damage import DamagedExport
 from nmt.exports.formats import open_engine, open_exported, write_format
 from nmt.exports.parity import SENTENCES, Parity, compare
-from nmt.files import atomic_folder, check_writable, existing_file, write_json
+from nmt.files import atomic_folder, check_writable, existing_file, read_json, write_json
 from nmt.runs.directory import tokenizer_hashes
 from nmt.runs.load import LoadedRun
 from nmt.runs.search import Engine
@@ -122,7 +121,7 @@ def open_kept(run: LoadedRun, engine: str, folder: Path, precision: str) -> tupl
 def read_record(folder: Path) -> dict[str, Any]:
     """The record of what a folder was exported from; empty if the record is missing or damaged."""
     try:
-        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        record = read_json(folder / RECORD)
     except (OSError, ValueError):
         return {}
     return record if isinstance(record, dict) else {}

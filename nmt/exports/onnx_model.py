@@ -1,6 +1,5 @@
 """Runs an exported model with ONNX Runtime, as a model that every search can use."""
 
-import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +12,7 @@ from torch.utils.dlpack import from_dlpack
 from nmt.data.batch import ContextSentences
 from nmt.exports.damage import DamagedExport
 from nmt.exports.onnx import DESCRIPTION, LAYOUT
+from nmt.files import read_json
 
 
 class Memory(NamedTuple):
@@ -100,8 +100,8 @@ def read_description(folder: Path) -> dict[str, Any]:
     if not file.is_file():
         raise DamagedExport(f"{folder} has no {DESCRIPTION}, so it is not an ONNX export: export the run again.")
     try:
-        about = json.loads(file.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        about = read_json(file)
+    except ValueError as error:
         raise DamagedExport(f"{file} is damaged: it is not JSON. Export the run again.") from error
     if not isinstance(about, dict) or about.get("format") != LAYOUT:
         raise DamagedExport(f"{file} does not describe an ONNX export of this version of nmt: export the run again.")

@@ -12,7 +12,7 @@ import numpy as np
 
 from nmt.data.cache import file_digest
 from nmt.errors import Mistake
-from nmt.files import write_bytes
+from nmt.files import read_json, write_bytes
 from nmt.maps.attention_map import AttentionMap, EarlierPair, Labels, LocalWindow, SentenceMaps, site_labels
 from nmt.maps.words import word_ids
 
@@ -43,7 +43,7 @@ class MapFolder:
                 "nmt.export_attention wrote."
             )
         try:
-            self.manifest = json.loads(file.read_text(encoding="utf-8"))
+            self.manifest = read_json(file)
             known = (self.manifest["format"], self.manifest["version"]) == (FORMAT, VERSION)
             whole = isinstance(self.manifest["made_from"]["lines"], int)
             whole = whole and all(key in site for site in self.manifest["sites"].values() for key in _SITE)

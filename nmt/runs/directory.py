@@ -1,7 +1,6 @@
 """A run directory: everything that training leaves behind, complete and portable."""
 
 import hashlib
-import json
 import os
 import shlex
 import shutil
@@ -15,7 +14,7 @@ from nmt.config.direction import Direction
 from nmt.config.keys import normal_form
 from nmt.data.cache import file_digest
 from nmt.errors import Mistake
-from nmt.files import PART, not_a_folder, write_bytes, write_json
+from nmt.files import PART, not_a_folder, read_json, write_bytes, write_json
 from nmt.text import Tokenizer, TokenizerPair
 from nmt.text.tone_marks import ToneMarks
 
@@ -195,8 +194,8 @@ class RunDirectory:
         if not file.is_file():
             return {}
         try:
-            metrics = json.loads(file.read_text(encoding="utf-8"))
-        except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+            metrics = read_json(file)
+        except (ValueError, RecursionError) as error:
             raise Mistake(f"{file} is damaged: it is not JSON.") from error
         if not isinstance(metrics, dict) or not isinstance(metrics.get("finished"), bool):
             raise Mistake(f"{file} is not the record of a run: it does not say whether training has finished.")

@@ -1,6 +1,5 @@
 """Compares systems: a table of scores, a table of means over seeds, and the significance of differences."""
 
-import json
 import logging
 import shutil
 import sys
@@ -15,7 +14,7 @@ from nmt.evaluation.sanity import hypothesis_warnings, looks_tokenized
 from nmt.evaluation.score_chart import score_bars
 from nmt.evaluation.scores import RESAMPLES, all_metrics, corpus_scores, headline_metrics, sentence_scores
 from nmt.evaluation.significance import TRIALS, approximate_randomization, holm, multi_bootstrap
-from nmt.files import existing_file, write_json
+from nmt.files import existing_file, read_json, write_json
 from nmt.runs.load import load_run
 from nmt.scoring.references import warn_of_references
 from nmt.scoring.run_scores import conditions, score_runs
@@ -139,14 +138,14 @@ def run_system(
             "and compare the translations with outputs=[A,B]."
         )
     file = test_set.out / "scores.json"
-    recorded = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    recorded = read_json(file) if file.is_file() else {}
     # Without the corpus, only the weights tell: the gold alignments that the scores were made with are gone too.
     key = "weights_sha256" if test_set.stored else "made_with"
     if recorded.get(key) != conditions([run], test_set)[key]:
         logger.info("Evaluating %s", path)
         score_runs([run], test_set)
     hypotheses = read_lines(test_set.out / "hypotheses.txt")
-    scores = json.loads(file.read_text(encoding="utf-8"))
+    scores = read_json(file)
     return System(dict(settings), hypotheses, scores, run.directory.metrics()), test_set.references
 
 

@@ -99,6 +99,14 @@ def test_an_interrupted_writing_leaves_the_earlier_maps(tmp_path: Path) -> None:
     assert [item.line for item in MapFolder(tmp_path).sentences()] == [3]
 
 
+def test_a_manifest_may_start_with_a_byte_order_mark(tmp_path: Path) -> None:
+    """Editors on Windows write one."""
+    written = write_maps(tmp_path, [sentence(2)], SITES, {"seed": 5, "lines": 3}).manifest
+    file = tmp_path / "manifest.json"
+    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+    assert MapFolder(tmp_path).manifest == written
+
+
 def test_a_folder_without_a_manifest_is_refused(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         write_maps(tmp_path, interrupted(), SITES, {"lines": 5})

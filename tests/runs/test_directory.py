@@ -42,6 +42,15 @@ def test_configuration_and_metrics_read_back(run: RunDirectory) -> None:
     assert not run.finished
 
 
+def test_files_that_an_editor_gave_a_byte_order_mark_read_back(run: RunDirectory) -> None:
+    run.write_config(CONFIG)
+    run.write_metrics({"finished": False})
+    for name in ("config.yaml", "metrics.json"):
+        (run.path / name).write_bytes(b"\xef\xbb\xbf" + (run.path / name).read_bytes())
+    assert run.config() == CONFIG
+    assert run.metrics() == {"finished": False}
+
+
 @pytest.mark.parametrize("joint", [True, False])
 def test_tokenizers_read_back(run: RunDirectory, joint: bool) -> None:
     models = [
