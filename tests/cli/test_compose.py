@@ -246,6 +246,11 @@ def test_a_sweep_runs_every_combination(compose: Compose) -> None:
             "scorer, scorer@decoder_self, scorer@encoder_self.",
         ),
         (
+            ["model=luong", "scorer@cross=dot", "encoder@model=lstmn"],  # the second choice is right
+            "model=luong has no scorer@cross. Leave out 'scorer@cross=dot', or choose model=transformer. Available: "
+            "scorer, scorer@decoder_self, scorer@encoder_self.",
+        ),
+        (
             ["experiment=iwslt15_best", "model=luong"],
             "In 'experiment/iwslt15_best': Could not override 'norm@model'. No match in the defaults list. Run the "
             "command with the other choices and --help",
