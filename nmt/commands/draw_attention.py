@@ -1,4 +1,4 @@
-"""nmt.draw_attention: pictures, tables, alignments and pages from exported attention maps."""
+"""nmt.draw_attention: pictures, tables, alignments, pages and films from exported attention maps."""
 
 from pathlib import Path
 
@@ -6,21 +6,31 @@ from nmt.commands.draw_attention_settings import DrawAttentionSettings
 from nmt.config.job import Job
 from nmt.errors import Mistake
 from nmt.files import check_writable, folder_to_write
-from nmt.maps.drawing import Drawing
+from nmt.maps.animation import FILMS, check_films, draw_films
+from nmt.maps.comparison import draw_side_by_side
+from nmt.maps.drawing import PICTURES, Drawing
 from nmt.maps.map_files import MANIFEST, MapFolder, map_folders
 from nmt.pages.viewer import draw_formats, viewed_runs, write_viewer
 
 
 def draw_attention(job: Job[DrawAttentionSettings]) -> None:
-    """Makes the chosen formats from one folder of maps, or one page from several folders, and prints their paths.
+    """Makes the chosen formats from one or more folders of maps, and prints their paths.
 
-    A folder that contains folders of maps, such as a run's probes, stands for all of them. Raises Mistake if several
-    folders are given for something other than a page.
+    A folder that contains folders of maps, such as a run's probes, stands for all of them. Several folders make
+    pictures side by side, one page or, if they are the probes of a run, films. Raises Mistake for formats and settings
+    that need a single folder.
     """
     settings = job.settings
-    folders = [MapFolder(path) for name in settings.maps for path in map_folders(Path(name))]
-    if len(folders) == 1:
-        drawing = Drawing(sites=folders[0].manifest["sites"], **settings.drawing)
+    paths = [path for name in settings.maps for path in map_folders(Path(name))]
+    films = [kind for kind in settings.formats if kind in FILMS]
+    if films and (empty := [path for path in paths if not (path / MANIFEST).is_file()]):
+        raise Mistake(
+            f"{empty[0]} has no maps of a run's validations, so there is nothing to film: name the probes of a run "
+            "that was trained with validation.probes above 0, as in maps=runs/demo/probes."
+        )
+    folders = [MapFolder(path) for path in paths]
+    if len(folders) == 1 and not films:
+        drawing = Drawing(sites=folders[0].manifest["sites"], formats=settings.formats, **settings.drawing)
         if settings.out is None:
             check_writable("maps", folders[0].path)
             out = folders[0].path
@@ -29,15 +39,38 @@ def draw_attention(job: Job[DrawAttentionSettings]) -> None:
         for line in draw_formats(folders[0], drawing, out, settings.lines):
             print(line)
         return
-    if settings.formats != ["viewer"]:
-        raise Mistake(
-            f"{len(folders)} folders of maps can only be drawn as one page: add formats=[viewer], or name one folder."
-        )
+    if films:
+        check_films(folders, settings.formats)
+    for kind in settings.formats:
+        if kind not in (*PICTURES, *FILMS, "viewer"):
+            raise Mistake(
+                f"formats includes {kind}, which shows a single folder of maps, but there are {len(folders)}: name one "
+                f"folder, or leave {kind} out."
+            )
+    pictures = [kind for kind in settings.formats if kind in PICTURES]
+    for key, value in (("grid", settings.grid), ("layer", settings.layer), ("head", settings.head)):
+        if pictures and (value is True or value == "all"):
+            raise Mistake(
+                f"Pictures of {len(folders)} folders show one map of each, so {key}={str(value).lower()} cannot be "
+                "drawn: name one folder, or leave it out."
+            )
     if settings.out is None:
-        raise Mistake(f"out is not given; name a folder for the page that shows the {len(folders)} folders of maps.")
-    page = _folder_without_other_maps(settings.out, None) / "viewer.html"
-    write_viewer(page, viewed_runs(folders, settings.lines))
-    print(page)
+        raise Mistake(f"out is not given; name a folder for the files that show the {len(folders)} folders of maps.")
+    drawings = []
+    if pictures or films:
+        for folder in folders:
+            # The layer and head choose among the maps of attention: an attribution has only one.
+            one_map = {"layer": None, "head": None} if "method" in folder.manifest["made_from"] else {}
+            options = settings.drawing | one_map
+            drawings.append(Drawing(sites=folder.manifest["sites"], formats=settings.formats, **options))
+    out = _folder_without_other_maps(settings.out, None)
+    if "viewer" in settings.formats:
+        write_viewer(out / "viewer.html", viewed_runs(folders, settings.lines))
+        print(out / "viewer.html")
+    for path in draw_side_by_side(folders, drawings, out, settings.lines) if pictures else ():
+        print(path)
+    for path in draw_films(folders, drawings[0], out, settings.lines) if films else ():
+        print(path)
 
 
 def _folder_without_other_maps(out: str, maps: Path | None) -> Path:

@@ -1,6 +1,6 @@
 """The settings of nmt.draw_attention."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 from pydantic import model_validator as check
@@ -12,6 +12,7 @@ from nmt.errors import Mistake
 
 class DrawAttentionSettings(DrawingSettings):
     maps: TextOrTexts
+    formats: list[Literal["png", "svg", "pdf", "csv", "alignments", "diagnostics", "viewer", "gif", "mp4"]]
     lines: Annotated[
         Annotated[list[Positive], Field(min_length=1)] | None,
         BeforeValidator(as_list),
@@ -25,4 +26,13 @@ class DrawAttentionSettings(DrawingSettings):
             raise Mistake("formats is an empty list; name at least one format, as in formats=[png].")
         if self.maps == []:
             raise Mistake("maps is an empty list; name at least one folder that nmt.export_attention wrote.")
+        return self
+
+    @check(mode="after")
+    def check_film(self) -> "DrawAttentionSettings":
+        films = [kind for kind in self.formats if kind in ("gif", "mp4")]
+        if films and self.grid:
+            raise Mistake(f"grid=true has no film: leave {films[0]} out of formats, or use layer=all head=all.")
+        if films and self.width is not None:
+            raise Mistake(f"width is for print; leave it out, or leave {films[0]} out of formats.")
         return self

@@ -30,6 +30,7 @@ def export_attention(job: Job[ExportAttentionSettings]) -> None:
     settings = job.settings
     paths = checked_paths(settings.input, settings.target, settings.out, overwrite=settings.overwrite, given=job.given)
     run_dir, options = Path(settings.run_dir), settings.drawing
+    formats: list[str] = list(settings.formats)
     if RunDirectory(run_dir).pretrained:
         run: LoadedRun | LoadedEncoder = load_encoder(run_dir, settings.device)
         make_maps: Callable[..., Iterator[SentenceMaps]] = encoder_maps
@@ -37,12 +38,12 @@ def export_attention(job: Job[ExportAttentionSettings]) -> None:
             options["site"] = "encoder_self"
         # Alignments are links between a source and a target.
         if "formats" not in job.given:
-            options["formats"] = [name for name in settings.formats if name != "alignments"]
-        elif "alignments" in settings.formats:
+            formats = [name for name in formats if name != "alignments"]
+        elif "alignments" in formats:
             raise Mistake(f"formats includes alignments, but {run_dir} has no targets: leave alignments out.")
     else:
         run, make_maps = load_run(run_dir, settings.device), forced_maps
-    drawing = Drawing(sites=described_sites(run.model), **options)
+    drawing = Drawing(sites=described_sites(run.model), formats=formats, **options)
     folder = export_maps(
         run,
         paths,
@@ -52,7 +53,7 @@ def export_attention(job: Job[ExportAttentionSettings]) -> None:
         documents=settings.documents,
         max_tokens=settings.max_tokens,
         batch_tokens=settings.batch_tokens,
-        drawn=bool(drawing.formats),
+        drawn=bool(formats),
     )
     print(paths.out / MANIFEST)
     for line in draw_formats(folder, drawing, paths.out):

@@ -74,9 +74,8 @@ LayerOrHead = Annotated[
 
 
 class LookSettings(Keys):
-    """Which files are made from maps, and how they look."""
+    """How the files that are made from maps look."""
 
-    formats: list[Literal["png", "svg", "pdf", "csv", "alignments", "diagnostics", "viewer"]]
     words: bool
     width: Annotated[
         Annotated[float, Field(ge=1, le=100)] | None, expects("from 1 to 100 inches, such as 3.3, or null")
@@ -109,13 +108,14 @@ class DrawingSettings(LookSettings):
 
     @property
     def drawing(self) -> dict[str, Any]:
-        """The arguments of nmt.maps.drawing.Drawing, except for the sites."""
+        """The arguments of nmt.maps.drawing.Drawing, except for the sites and formats."""
         return {key: getattr(self, key) for key in DrawingSettings.model_fields}
 
 
 class MapFileSettings(Keys):
-    """The lines whose maps are made, and the folder for the maps."""
+    """The lines whose maps are made, the folder for the maps, and which files are made from them."""
 
+    formats: list[Literal["png", "svg", "pdf", "csv", "alignments", "diagnostics", "viewer"]]
     search: Node
     run_dir: Text
     input: Text

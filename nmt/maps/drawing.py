@@ -51,7 +51,7 @@ _TEXTS = ("source.txt", "target.txt")
 _ALIGNMENTS = (*_TEXTS, *(f"{name}.align" for name in LINKS))
 _FILES = ("diagnostics.csv", "sentence_diagnostics.csv", "heads.csv", "viewer.html", LEFT_OUT)
 _FOLDERS = {
-    "pictures": re.compile(r"\d{5,}(-\d+)?\.\w+(\.grid|(\.layer\d+)?(\.head\d+)?)\.(png|svg|pdf)", re.ASCII),
+    "pictures": re.compile(r"\d{5,}(-\d+)?\.\w+(\.grid|(\.layer\d+)?(\.head\d+)?)\.(png|svg|pdf|gif|mp4)", re.ASCII),
     "csv": re.compile(r"\d{5,}(-\d+)?\.csv", re.ASCII),
     "alignments": re.compile("|".join(re.escape(name) for name in _ALIGNMENTS)),
 }
@@ -67,7 +67,7 @@ class Drawing:
     sites: Mapping[str, Mapping[str, Any]]
     """The manifest's description of each site."""
     formats: Sequence[str]
-    """Among png, svg, pdf, csv, alignments, diagnostics and viewer."""
+    """Among png, svg, pdf, csv, alignments, diagnostics, viewer, gif and mp4."""
     threshold: float
     """The least weight of the links called 'threshold'."""
     sort_by: str
@@ -128,12 +128,14 @@ class Drawing:
         maps = {item.site: item for item in sentence.maps}
         return [(site, labeled(maps[site], self.row, words=self.words)) for site in self.drawn_sites if site in maps]
 
+    def quantity(self, site: str) -> str:
+        """What the weights at a site are, in a title."""
+        method = self.sites[site].get("method")
+        return TITLES[site] if method is None else METHOD_TITLES.get(method, method)
+
     def look(self, site: str, line: int, rank: int, detail: str) -> Look:
         """How a picture of a site looks. A picture for print has no title, because it will have a caption."""
-        sentence = f"line {line}" if rank == 1 else f"line {line}, translation {rank}"
-        method = self.sites[site].get("method")
-        quantity = TITLES[site] if method is None else METHOD_TITLES.get(method, method)
-        title = "" if self.width else f"{quantity}, {sentence}{detail}"
+        title = "" if self.width else f"{self.quantity(site)}, {line_and_rank(line, rank)}{detail}"
         return Look(
             title=title,
             rows=self.sites[site]["rows"],
@@ -211,15 +213,25 @@ def draw_pictures(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequenc
                     picture.save(target / f"{name}.{kind}")
                     yield str(target / f"{name}.{kind}")
         pace(1, total)
+    warn_of_missing_glyphs(missing)
+    if not drawn:
+        reason = refused or f"No sentence has maps at {', '.join(drawing.drawn_sites)}; add documents=FILE."
+        raise Mistake(f"No picture could be drawn. {reason}")
+
+
+def warn_of_missing_glyphs(missing: set[str]) -> None:
+    """Warns once of all letters that no installed font has, if there are any."""
     if missing:
         logger.warning(
             "No installed font has the letters %s, which are drawn as boxes: install one that has them, such as "
             "Noto Sans CJK, or name it with font=.",
             " ".join(sorted(missing)[:_FEW_LETTERS]) + (" ..." if len(missing) > _FEW_LETTERS else ""),
         )
-    if not drawn:
-        reason = refused or f"No sentence has maps at {', '.join(drawing.drawn_sites)}; add documents=FILE."
-        raise Mistake(f"No picture could be drawn. {reason}")
+
+
+def line_and_rank(line: int, rank: int) -> str:
+    """The sentence in a title, such as 'line 3, translation 2'."""
+    return f"line {line}" if rank == 1 else f"line {line}, translation {rank}"
 
 
 def layer_and_head(*axes: tuple[str, int | None, int]) -> str:

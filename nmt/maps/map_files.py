@@ -60,6 +60,21 @@ class MapFolder:
         """The input lines that have maps, from 1, in order."""
         return sorted({entry["line"] for entry in self.manifest["sentences"]})
 
+    @property
+    def origin(self) -> str:
+        """The run that the maps come from, or 'step 400' for a probe of a run that trains."""
+        made_from = self.manifest["made_from"]
+        step = made_from.get("step")
+        return f"step {step}" if step is not None else str(made_from.get("run_dir", self.path))
+
+    def check_lines(self, lines: Iterable[int]) -> None:
+        """Raises Mistake if a line has no maps."""
+        if missing := sorted(set(lines) - set(self.lines)):
+            raise Mistake(
+                f"{self.path} has no maps for line {missing[0]}; it has maps for {len(self.lines)} lines from "
+                f"{self.lines[0] if self.lines else 0} to {self.lines[-1] if self.lines else 0}: choose one of these."
+            )
+
     def number(self, lines: Iterable[int]) -> int:
         """The number of sentences on the given lines; a line counts once for each of its translations."""
         wanted = set(lines)
@@ -71,11 +86,7 @@ class MapFolder:
         Raises Mistake if a line has no maps, and if a file is missing or damaged.
         """
         wanted = set(self.lines if lines is None else lines)
-        if missing := sorted(wanted - set(self.lines)):
-            raise Mistake(
-                f"{self.path} has no maps for line {missing[0]}; it has maps for {len(self.lines)} lines from "
-                f"{self.lines[0] if self.lines else 0} to {self.lines[-1] if self.lines else 0}: choose one of these."
-            )
+        self.check_lines(wanted)
         for entry in self.manifest["sentences"]:
             if entry["line"] in wanted:
                 yield self._read(entry)

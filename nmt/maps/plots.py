@@ -1,10 +1,12 @@
 """Draws pictures of attention maps from arrays."""
 
 import math
+import textwrap
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
+from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +18,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.ft2font import FT2Font
+from matplotlib.image import AxesImage
 from matplotlib.transforms import Bbox
+from PIL import Image
 
 from nmt.config.messages import unknown
 from nmt.errors import Mistake
@@ -60,6 +64,8 @@ _PRINT = 6.0
 _LETTER = _PRINT / 72
 _GRID_CELL, _LARGEST, _SMALLEST = 0.115, 0.34, 0.01
 _PAD = 0.02
+# Between maps side by side, in inches, beside the row labels.
+_BETWEEN = 0.25
 # TrueType letters in a PDF, as journals require; text in an SVG, so that labels can be edited.
 _EMBEDDED: Any = {"pdf.fonttype": 42, "svg.fonttype": "none", "svg.hashsalt": "attention"}
 
@@ -140,11 +146,29 @@ class Picture:
 
     def save(self, path: Path) -> None:
         """Writes a .png, .svg or .pdf file, depending on the extension; the same picture gives the same bytes."""
-        kind = path.suffix.removeprefix(".")
+        self._write(path, path.suffix.removeprefix("."))
+
+    def pixels(self) -> Image.Image:
+        """The picture in memory."""
+        file = BytesIO()
+        self._write(file, "png")
+        return Image.open(file).convert("RGB")
+
+    def _write(self, file: Path | BytesIO, kind: str) -> None:
         # By default, PDF and SVG files contain the current date.
         metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(kind)
         with rc_context(_EMBEDDED), _without_glyph_warnings():
-            self._figure.savefig(path, format=kind, facecolor="white", metadata=metadata, bbox_inches=self._box)
+            self._figure.savefig(file, format=kind, facecolor="white", metadata=metadata, bbox_inches=self._box)
+
+
+class Panel(NamedTuple):
+    """One of several maps in a picture."""
+
+    name: str
+    """What distinguishes it from the others; it is written below the map."""
+    weights: Float[np.ndarray, "target source"]
+    source_labels: Sequence[str]
+    target_labels: Sequence[str]
 
 
 class _Size(NamedTuple):
@@ -152,6 +176,14 @@ class _Size(NamedTuple):
     """Side of a cell in inches."""
     font: float
     """Font size of the labels in points; 0 for maps without labels."""
+
+
+def _size_for(longest: int, look: Look) -> _Size:
+    """The size of a labeled map with that many rows or columns; a width may make it smaller."""
+    if look.width is not None:
+        return _Size(_LARGEST, _PRINT)
+    share = min(max((longest - _FEW) / (_MANY - _FEW), 0.0), 1.0)
+    return _Size(_LARGEST - 0.14 * share, 10 - 3 * share)
 
 
 def heat_map(
@@ -166,12 +198,10 @@ def heat_map(
     if the map is empty, or if the width is too small.
     """
     _check_labels(weights.shape, source_labels, target_labels)
-    share = min(max((max(weights.shape) - _FEW) / (_MANY - _FEW), 0.0), 1.0)
-    size = _Size(_LARGEST - 0.14 * share, 10 - 3 * share) if look.width is None else _Size(_LARGEST, _PRINT)
-    labels = source_labels, target_labels
-    figure, size = _fitted(weights[None, None], labels, look, size=size)
+    draw = partial(_figure, weights[None, None], (source_labels, target_labels), look)
+    figure, size = _fitted(draw, weights.shape[1], look, size=_size_for(max(weights.shape), look))
     if size.cell < _LETTER:
-        least = _least_width(weights[None, None], labels, look, smallest=_Size(_LETTER, _PRINT))
+        least = _least_width(draw, smallest=_Size(_LETTER, _PRINT))
         raise Mistake(
             f"A picture of {weights.shape[1]} columns does not fit into {look.width} inches with "
             f"{_PRINT:.0f}-point letters; use at least {least}."
@@ -191,17 +221,65 @@ def heat_map_grid(
     Mistake if the labels do not fit the maps, if the maps are empty, or if the width is too small.
     """
     _check_labels(weights.shape[2:], source_labels, target_labels)
-    labels = source_labels, target_labels
-    figure, size = _fitted(weights, labels, look, size=_Size(_GRID_CELL, _PRINT))
+    draw = partial(_figure, weights, (source_labels, target_labels), look)
+    columns = weights.shape[1] * weights.shape[3]
+    figure, size = _fitted(draw, columns, look, size=_Size(_GRID_CELL, _PRINT))
     if size.cell < _LETTER:
-        figure, size = _fitted(weights, labels, look, size=_Size(_GRID_CELL, font=0.0))
+        figure, size = _fitted(draw, columns, look, size=_Size(_GRID_CELL, font=0.0))
     if size.cell < _SMALLEST:
-        least = _least_width(weights, labels, look, smallest=_Size(_SMALLEST, font=0.0))
+        least = _least_width(draw, smallest=_Size(_SMALLEST, font=0.0))
         raise Mistake(
             f"{weights.shape[1]} maps of {weights.shape[3]} columns side by side do not fit into {look.width} "
             f"inches; use at least {least}."
         )
     return Picture(figure, look.width)
+
+
+def heat_maps_side_by_side(panels: Sequence[Panel], look: Look) -> Picture:
+    """Draws several maps beside each other, with one color scale and a name below each.
+
+    A map has row labels unless they are those of the map before it. Raises Mistake if labels do not fit their map, if
+    a map is empty, or if the width is too small.
+    """
+    for panel in panels:
+        _check_labels(panel.weights.shape, panel.source_labels, panel.target_labels)
+    columns = sum(panel.weights.shape[1] for panel in panels)
+    longest = max(max(panel.weights.shape) for panel in panels)
+    draw = partial(_figure_of_panels, panels, look)
+    figure, size = _fitted(draw, columns, look, size=_size_for(longest, look))
+    if size.cell < _LETTER:
+        raise Mistake(
+            f"{len(panels)} maps of {columns} columns in all do not fit into {look.width} inches with "
+            f"{_PRINT:.0f}-point letters; use at least {_least_width(draw, smallest=_Size(_LETTER, _PRINT))}."
+        )
+    return Picture(figure, look.width)
+
+
+def heat_map_frames(
+    weights: Float[np.ndarray, "frames target source"],
+    source_labels: Sequence[str],
+    target_labels: Sequence[str],
+    titles: Sequence[str],
+    look: Look,
+) -> list[Image.Image]:
+    """Draws maps of the same labels, one after another, as pictures of one size, with one color scale.
+
+    Raises Mistake if the labels do not fit the maps, or if the maps are empty.
+    """
+    _check_labels(weights.shape[1:], source_labels, target_labels)
+    # One figure is drawn for all frames, with room for the longest title: only the title and the colors change.
+    look = look._replace(
+        title=max(titles, key=len), width=None, max_weight=look.max_weight or max(float(weights.max()), 1e-6)
+    )
+    size = _size_for(max(weights.shape[1:]), look)
+    figure = _figure(weights[:1, None], (source_labels, target_labels), look, size=size)
+    picture, axes = Picture(figure, width=None), figure.axes[0]
+    frames = []
+    for map_of_frame, title in zip(weights, titles, strict=True):
+        axes.get_images()[0].set_data(map_of_frame)
+        _write_title(axes, look._replace(title=title), size.font)
+        frames.append(picture.pixels())
+    return frames
 
 
 def _check_labels(shape: Sequence[int], source_labels: Sequence[str], target_labels: Sequence[str]) -> None:
@@ -212,14 +290,9 @@ def _check_labels(shape: Sequence[int], source_labels: Sequence[str], target_lab
         )
 
 
-def _fitted(
-    weights: Float[np.ndarray, "layers heads target source"],
-    labels: tuple[Sequence[str], Sequence[str]],
-    look: Look,
-    size: _Size,
-) -> tuple[Figure, _Size]:
+def _fitted(draw: Callable[[_Size], Figure], columns: int, look: Look, size: _Size) -> tuple[Figure, _Size]:
     """The figure in the given size, or with the largest cells that the width allows; their size is 0 if none fit."""
-    figure = _figure(weights, labels, look, size=size)
+    figure = draw(size)
     if look.width is None:
         return figure, size
     # Only the cells shrink with the width, so one step nearly solves for their size. More steps are needed because
@@ -230,23 +303,18 @@ def _fitted(
             room = look.width - figure.get_tightbbox().width - 2 * _PAD
         if room >= -_PAD / 2 and size.cell > fitting[1].cell:
             fitting = figure, size
-        cell = min(size.cell + room / (weights.shape[1] * weights.shape[3]), _LARGEST)
+        cell = min(size.cell + room / columns, _LARGEST)
         if cell < _SMALLEST or abs(cell - size.cell) < 1e-5:
             break
         size = size._replace(cell=cell)
-        figure = _figure(weights, labels, look, size=size)
+        figure = draw(size)
     return fitting
 
 
-def _least_width(
-    weights: Float[np.ndarray, "layers heads target source"],
-    labels: tuple[Sequence[str], Sequence[str]],
-    look: Look,
-    smallest: _Size,
-) -> float:
+def _least_width(draw: Callable[[_Size], Figure], smallest: _Size) -> float:
     """The width at the smallest cell size, in inches, rounded up to a tenth."""
     with _without_glyph_warnings():
-        width = _figure(weights, labels, look, size=smallest).get_tightbbox().width + 2 * _PAD
+        width = draw(smallest).get_tightbbox().width + 2 * _PAD
     return math.ceil(10 * width) / 10
 
 
@@ -279,22 +347,81 @@ def _figure(
             axes.annotate(name, xy=(0.5, 0), xytext=(0, -2), ha="center", va="top", **position, **text)
         if layer == head == 0:
             _name_sides(axes, look, size.font)
-    thick = 0.12 if look.width is None else 0.06
-    bar = figure.colorbar(image, cax=figure.add_axes((1 + thick / wide, 0, thick / wide, 1)))
-    bar.outline.set_visible(False)
-    small = max(size.font - 1, _PRINT)
-    bar.ax.tick_params(labelsize=small, length=2, colors=_INK)
-    bar.set_label("weight", fontsize=small, fontfamily=look.fonts, color=_INK)
+            _write_title(axes, look, size.font)
+    _draw_color_bar(figure, image, look, size.font)
     return figure
 
 
+def _figure_of_panels(panels: Sequence[Panel], look: Look, size: _Size) -> Figure:
+    """The maps side by side, as far apart as their row labels and names need."""
+    widths, heights = ([size.cell * panel.weights.shape[axis] for panel in panels] for axis in (1, 0))
+    high = max(heights)
+    figure = Figure(figsize=(sum(widths), high), dpi=look.dpi)
+    FigureCanvasAgg(figure)
+    most = look.max_weight or max(*(float(panel.weights.max()) for panel in panels), 1e-6)
+    text: dict[str, Any] = {"fontfamily": look.fonts, "color": _INK, "parse_math": False}
+    lefts, overhang = [0.0], 0.0  # where each map starts, in inches; how far the name before it sticks out
+    for number, (panel, across) in enumerate(zip(panels, widths, strict=True)):
+        axes = figure.add_axes((0, 0, 1, 1))
+        image = axes.imshow(panel.weights, cmap=look.palette or _COLORS, vmin=0, vmax=most, aspect="auto")
+        rows_named = number > 0 and list(panel.target_labels) == list(panels[number - 1].target_labels)
+        _label(axes, panel.source_labels, () if rows_named else panel.target_labels, size=size.font, fonts=look.fonts)
+        # About 0.6 of the font size is the mean width of a letter.
+        name = textwrap.fill(panel.name, max(int(across * 72 / (0.6 * size.font)), 16), break_long_words=False)
+        written = axes.annotate(
+            name,
+            xy=(0.5, 0),
+            xytext=(0, -4),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            ha="center",
+            va="top",
+            fontsize=size.font,
+            **text,
+        )
+        with _without_glyph_warnings():
+            name_width, *label_widths = (
+                item.get_window_extent().width / figure.dpi for item in (written, *axes.get_yticklabels())
+            )
+        before, overhang = overhang, max(name_width - across, 0.0) / 2
+        if number:
+            lefts[number] += max(before + overhang, max(label_widths, default=0.0)) + _BETWEEN
+        lefts.append(lefts[number] + across)
+    wide = lefts.pop()
+    figure.set_size_inches(wide, high)
+    figure.set_dpi(min(look.dpi, _MOST_PIXELS / max(wide, high)))
+    for axes, left, across, down in zip(figure.axes, lefts, widths, heights, strict=True):
+        axes.set_position((left / wide, 1 - down / high, across / wide, down / high))
+    _name_sides(figure.axes[0], look, size.font)
+    if look.title:
+        # Above the labels of all maps: a long title extends over the second one.
+        with _without_glyph_warnings():
+            top = figure.get_tightbbox().y1 + 10 / 72
+        figure.text(0, top / high, look.title, fontsize=size.font + 2, ha="left", va="bottom", **text)
+    _draw_color_bar(figure, image, look, size.font)
+    return figure
+
+
+def _draw_color_bar(figure: Figure, image: AxesImage, look: Look, font: float) -> None:
+    wide, thick = figure.get_figwidth(), 0.12 if look.width is None else 0.06
+    bar = figure.colorbar(image, cax=figure.add_axes((1 + thick / wide, 0, thick / wide, 1)))
+    bar.outline.set_visible(False)
+    small = max(font - 1, _PRINT)
+    bar.ax.tick_params(labelsize=small, length=2, colors=_INK)
+    bar.set_label("weight", fontsize=small, fontfamily=look.fonts, color=_INK)
+
+
 def _name_sides(axes: Axes, look: Look, font: float) -> None:
-    """Writes the names of rows and columns, and the title, beside the first map."""
+    """Writes the names of rows and columns beside a map."""
     text: dict[str, Any] = {"fontfamily": look.fonts, "color": _INK, "parse_math": False}
     axes.xaxis.set_label_position("top")
     axes.set_xlabel(look.columns, fontsize=font or _PRINT, labelpad=3, loc="left", **text)
     axes.set_ylabel(look.rows, fontsize=font or _PRINT, labelpad=3, loc="top", **text)
+
+
+def _write_title(axes: Axes, look: Look, font: float) -> None:
     if look.title:
+        text: dict[str, Any] = {"fontfamily": look.fonts, "color": _INK, "parse_math": False}
         axes.set_title(look.title, fontsize=(font or _PRINT) + 2, loc="left", pad=10, **text)
 
 

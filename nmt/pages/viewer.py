@@ -46,11 +46,8 @@ def viewed_runs(folders: Sequence[MapFolder], lines: Sequence[int] | None = None
     """Turns folders of maps into the runs of one page, with distinct names. Warns if a line differs between folders."""
     names = []
     for folder in folders:
-        made_from = folder.manifest["made_from"]
-        step = made_from.get("step")
-        name = f"step {step}" if step is not None else str(made_from.get("run_dir", folder.path))
-        method = made_from.get("method")
-        names.append(name if method is None else f"{name}, {str(method).replace('_', ' ')}")
+        method = folder.manifest["made_from"].get("method")
+        names.append(folder.origin if method is None else f"{folder.origin}, {str(method).replace('_', ' ')}")
     sources = [
         {entry["line"]: "".join(entry["source_pieces"]) for entry in folder.manifest["sentences"]} for folder in folders
     ]

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from attention_runs import export, job
 
+from nmt.commands.attribute import attribute
 from nmt.commands.draw_attention import draw_attention
 from nmt.errors import Mistake
 
@@ -47,12 +48,33 @@ def test_several_folders_make_one_page(here: Path, tmp_path: Path, capsys: pytes
     assert "maps_transformer" in page
 
 
+def test_several_folders_make_a_picture_of_each_sentence(
+    here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = {"target": "in.vi", "formats": []}
+    export("maps_luong", tmp_path / "maps", **given)
+    explained = {"run_dir": "maps_luong", "input": "in.en", "out": str(tmp_path / "why"), "device": "cpu"}
+    attribute(job("attribute", method="occlusion", **explained, **given))
+    capsys.readouterr()
+    # The head is that of the attention: an attribution has a single map.
+    folders = [str(tmp_path / "maps"), str(tmp_path / "why")]
+    draw_attention(job("draw_attention", maps=folders, formats=["svg"], head=1, out=str(tmp_path / "both")))
+    printed = [Path(line) for line in capsys.readouterr().out.split()]
+    assert [path.name for path in printed] == ["00001.cross.svg", "00003.cross.svg"]
+    text = printed[0].read_text(encoding="utf-8")
+    assert "Line 1, maps_luong" in text
+    assert "Occlusion" in text
+
+
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
         ({"maps": "nowhere"}, "nowhere is not a folder of attention maps"),
         ({"maps": []}, "maps is an empty list"),
-        ({"maps": ["MAPS", "MAPS"]}, r"2 folders of maps can only be drawn as one page: add formats=\[viewer\]"),
+        ({"maps": ["MAPS", "MAPS"], "formats": ["csv"]}, "formats includes csv, which shows a single folder of maps"),
+        ({"maps": ["MAPS", "MAPS"], "head": "all"}, "Pictures of 2 folders show one map of each, so head=all cannot"),
+        ({"maps": ["MAPS", "MAPS"], "grid": True}, "show one map of each, so grid=true cannot be drawn"),
+        ({"maps": "MAPS", "formats": ["gif"]}, "belongs to no step of a training run, so it cannot be part of a film"),
         ({"maps": ["MAPS", "MAPS"], "formats": ["viewer"]}, "out is not given"),
         ({"maps": "MAPS", "formats": []}, "formats is an empty list; name at least one format"),
         ({"maps": "MAPS", "site": "encoder_self"}, "This model has no attention at site 'encoder_self', only at cross"),

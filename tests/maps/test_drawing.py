@@ -1,6 +1,7 @@
 """Settings that are refused before the search, and how pictures look."""
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -21,6 +22,9 @@ from nmt.runs.directory import RunDirectory
 from nmt.runs.load import LoadedRun
 
 SITES = {site: {"layers": 3, "heads": 2, "rows": "target", "columns": "source"} for site in ("encoder_self", "cross")}
+
+
+drawing_of = partial(Drawing, sites=SITES, formats=["png"], threshold=0.2, sort_by="coverage")
 
 
 def asked(**changes: Any) -> Job[Any]:
@@ -97,9 +101,8 @@ def test_bad_paths_are_refused_before_the_model_is_loaded(monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize(("key", "value"), [("layer", None), ("layer", 2), ("head", "all"), ("site", "all")])
 def test_valid_layers_heads_and_sites_are_accepted(key: str, value: object) -> None:
-    assert Drawing(sites=SITES, **asked(**{key: value}).settings.drawing).drawn_sites == (
-        list(SITES) if key == "site" else ["cross"]
-    )
+    changes: dict[str, Any] = {"site": "cross", key: value}
+    assert drawing_of(**changes).drawn_sites == (list(SITES) if key == "site" else ["cross"])
 
 
 @pytest.mark.parametrize("changes", [{"layer": 1}, {"head": "all"}])
@@ -113,14 +116,13 @@ def test_diagnostics_can_be_sorted_by_every_measure() -> None:
 
 
 def test_both_commands_have_the_same_drawing_keys_and_defaults() -> None:
-    """Except for the formats."""
     export, draw = (configuration(name, []) for name in ("export_attention", "draw_attention"))
-    keys = set(DrawingSettings.model_fields) - {"formats"}
+    keys = set(DrawingSettings.model_fields)
     assert {key: export[key] for key in keys} == {key: draw[key] for key in keys}
 
 
 def test_the_look_of_a_picture_follows_the_settings() -> None:
-    look = Drawing(sites=SITES, **asked(max_weight=0.5, width=3).settings.drawing).look("cross", 3, 1, "")
+    look = drawing_of(max_weight=0.5, width=3.0).look("cross", 3, 1, "")
     assert (look.max_weight, look.width, look.rows, look.columns) == (0.5, 3.0, "target", "source")
 
 
@@ -146,8 +148,5 @@ def test_pictures_without_special_pieces_keep_their_weights() -> None:
 
 
 def test_a_picture_for_print_has_no_title() -> None:
-    titles = {
-        width: Drawing(sites=SITES, **asked(width=width).settings.drawing).look("cross", 3, 2, ", head 1").title
-        for width in (None, 3.3)
-    }
+    titles = {width: drawing_of(width=width).look("cross", 3, 2, ", head 1").title for width in (None, 3.3)}
     assert titles == {None: "Cross attention, line 3, translation 2, head 1", 3.3: ""}
