@@ -78,10 +78,18 @@ class Run:
         translator = self._translator(search, settings, verbatim=verbatim)
         return translator.n_best(_strings("lines", lines), begins, documents=documents)
 
-    def unknown_characters(self, lines: Sequence[str]) -> list[str]:
-        """The characters of each line that the model has to translate, but that its vocabulary does not contain."""
-        translator = self._translator(None, {})
-        return [translator.unknown_characters(line) for line in _strings("lines", lines)]
+    def unknown_characters(
+        self, lines: Sequence[str], *, prefixes: Sequence[str] | None = None, verbatim: bool = False
+    ) -> list[str]:
+        """The characters of each line that the model has to translate, but that its vocabulary does not contain.
+
+        They depend on what the model reads, and so on `prefixes` and `verbatim`, as in `translate`.
+        """
+        translator, texts = self._translator(None, {}, verbatim=verbatim), _strings("lines", lines)
+        begins = [""] * len(texts) if prefixes is None else _strings("prefixes", prefixes)
+        if len(begins) != len(texts):
+            raise Mistake(f"There are {len(texts)} lines but {len(begins)} prefixes: pass one for each line.")
+        return [translator.unknown_characters(*pair) for pair in zip(texts, begins, strict=True)]
 
     def score(
         self, sources: Sequence[str], targets: Sequence[str], *, documents: Sequence[Hashable] | None = None

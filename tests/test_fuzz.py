@@ -165,9 +165,9 @@ def translator(tokenizer: Tokenizer) -> Translator:
 def test_any_line_is_translated_unless_it_is_empty(
     translator: Translator, tokenizer: Tokenizer, lines: list[str]
 ) -> None:
-    found = list(translator.stream((line, "") for line in lines))
-    assert [len(each) for each in found] == [int(bool(tokenizer.encode(normalize(line)))) for line in lines]
-    assert not any("\n" in each.text for some in found for each in some)
+    ranked = [line.translations for line in translator.stream((line, "") for line in lines)]
+    assert [len(texts) for texts in ranked] == [int(bool(tokenizer.encode(normalize(line)))) for line in lines]
+    assert not any("\n" in translation.text for texts in ranked for translation in texts)
 
 
 LINKS: SearchStrategy[str] = st.text("0123456789-? \t,abc−٣", max_size=30)

@@ -64,6 +64,15 @@ def test_translations_come_with_log_probs_that_scoring_gives_again(run: Run) -> 
     assert all(math.isfinite(value) and value < 0 for value in run.score(LINES, ["một hai.", "", "ba."]))
 
 
+def test_unknown_characters_are_those_of_what_the_model_reads(run: Run) -> None:
+    lines = ["one 😀", "😀"]
+    assert run.unknown_characters(lines) == ["", ""]
+    assert run.unknown_characters(lines, verbatim=True) == ["😀", "😀"]
+    assert run.unknown_characters(lines, prefixes=["", "ba"]) == ["", "😀"]
+    with pytest.raises(Mistake, match="There are 2 lines but 1 prefixes: pass one for each line"):
+        run.unknown_characters(lines, prefixes=[""])
+
+
 @pytest.mark.parametrize("precision", ["bfloat16", "int8"])
 def test_scores_of_another_precision_are_those_of_the_converted_model(here: Path, run: Run, precision: str) -> None:
     """How far they are from float32 is in test_precision.py."""

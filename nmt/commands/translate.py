@@ -11,7 +11,7 @@ from nmt.config.direction import Direction
 from nmt.config.job import Job
 from nmt.data.inspection import foreign_check
 from nmt.decoding.translatable import UnknownLines
-from nmt.decoding.translator import Translation, Translator
+from nmt.decoding.translator import Translation
 from nmt.errors import Mistake
 from nmt.exports.engines import load_with_engine
 from nmt.files import existing_file
@@ -44,7 +44,6 @@ def translate(job: Job[TranslateSettings]) -> None:
         workers=settings.workers,
     )
     lines = _with_language_check(text_lines(sys.stdin.buffer, "Standard input"), runs[0].direction)
-    lines = _with_character_check(lines, translator)
     if prefix_file is None:
         pairs: Iterator[tuple[str, str]] = ((line, "") for line in lines)
     else:
@@ -53,9 +52,13 @@ def translate(job: Job[TranslateSettings]) -> None:
     read_ahead = 1 if sys.stdin.isatty() else settings.read_ahead
     rows_of = FORMATS[settings.format]
     sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
-    for number, translations in enumerate(translator.stream(pairs, read_ahead, settings.document), start=1):
-        for row in rows_of(number, translations):
+    unknown = UnknownLines()
+    for number, line in enumerate(translator.stream(pairs, read_ahead, settings.document), start=1):
+        unknown.note(number, line.unknown_characters)
+        for row in rows_of(number, line.translations):
             print(row, flush=True)
+    if unknown.lines:
+        logger.warning("%s", unknown.warning)
 
 
 def _with_language_check(lines: Iterator[str], direction: Direction) -> Iterator[str]:
@@ -75,16 +78,6 @@ def _with_language_check(lines: Iterator[str], direction: Direction) -> Iterator
             )
             foreign = None
         yield line
-
-
-def _with_character_check(lines: Iterator[str], translator: Translator) -> Iterator[str]:
-    """Yields the lines, and warns after the last one if some contain characters that the model does not know."""
-    unknown = UnknownLines()
-    for number, line in enumerate(lines, start=1):
-        unknown.note(number, translator.unknown_characters(line))
-        yield line
-    if unknown.lines:
-        logger.warning("%s", unknown.warning)
 
 
 def _with_prefixes(lines: Iterator[str], file: Path) -> Iterator[tuple[str, str]]:

@@ -41,6 +41,20 @@ class Translation(NamedTuple):
     """The value by which the search ranks translations."""
 
 
+class TranslatedLine(NamedTuple):
+    """The translations of a line, and what the model may have misread."""
+
+    translations: list[Translation]
+    """Best first; none for an empty line."""
+    unknown_characters: str
+    """The characters, each once, that the model had to translate although its vocabulary does not contain them."""
+
+    @property
+    def best(self) -> str:
+        """The text of the best translation, or '' for an empty line."""
+        return self.translations[0].text if self.translations else ""
+
+
 MAX_SOURCE_TOKENS = 256
 """Default limit on the source pieces of one search, including EOS."""
 
@@ -114,8 +128,7 @@ class Translator:
         documents: Sequence[Hashable] | None = None,
     ) -> list[str]:
         """The best translation of each line, in order; an empty line gives an empty translation."""
-        ranked = self.n_best(lines, prefixes, report, documents)
-        return [translations[0].text if translations else "" for translations in ranked]
+        return [line.best for line in self.translated_lines(lines, prefixes, report, documents)]
 
     def n_best(
         self,
@@ -124,7 +137,17 @@ class Translator:
         report: Report | None = None,
         documents: Sequence[Hashable] | None = None,
     ) -> list[list[Translation]]:
-        """All translations that the search finds for each line, best first; an empty list for an empty line.
+        """All translations that the search finds for each line, best first; an empty list for an empty line."""
+        return [line.translations for line in self.translated_lines(lines, prefixes, report, documents)]
+
+    def translated_lines(
+        self,
+        lines: Sequence[str],
+        prefixes: Sequence[str] | None = None,
+        report: Report | None = None,
+        documents: Sequence[Hashable] | None = None,
+    ) -> list[TranslatedLine]:
+        """All translations that the search finds for each line, and the line's unknown characters.
 
         `documents` says which document each line belongs to; without it, or with a model that reads no context, each
         line is translated by itself.
@@ -151,12 +174,13 @@ class Translator:
 
     def stream(
         self, lines: Iterable[tuple[str, str]], read_ahead: int = 1024, document: bool = False
-    ) -> Iterator[list[Translation]]:
-        """`n_best` for any number of (line, prefix) pairs, read in windows of 1, 4, 16, ... up to `read_ahead` lines.
+    ) -> Iterator[TranslatedLine]:
+        """`translated_lines` for any number of (line, prefix) pairs.
 
-        With `document`, all lines up to an empty line are one document. The small first windows return the first
-        translations quickly, and the larger later ones fill batches. A Mistake raised by `lines` is raised again
-        after the translations of the lines before it. Raises Mistake if `read_ahead` is below 1.
+        They are read in windows of 1, 4, 16, ... up to `read_ahead` lines: the small first windows return the first
+        translations quickly, and the larger later ones fill batches. With `document`, all lines up to an empty line are
+        one document. A Mistake raised by `lines` is raised again after the translations of the lines before it. Raises
+        Mistake if `read_ahead` is below 1.
         """
         if read_ahead < 1:
             raise Mistake(f"read_ahead is {read_ahead}; it must be at least 1 line.")
@@ -168,17 +192,17 @@ class Translator:
             for line, _ in window:
                 number += not line.strip()
                 documents.append(number)
-            translations, so_far = self._translate(window, first_line, None, documents if document else None, so_far)
-            yield from translations
+            translated, so_far = self._translate(window, first_line, None, documents if document else None, so_far)
+            yield from translated
             if error:
                 raise error
             if len(window) < size:
                 return
             first_line, size = first_line + size, min(4 * size, read_ahead)
 
-    def unknown_characters(self, line: str) -> str:
-        """The characters, each once, that the model has to translate although its vocabulary does not contain them."""
-        return unknown_characters(self._translatable(line).text, self.tokenizers.source)
+    def unknown_characters(self, line: str, prefix: str = "") -> str:
+        """The unknown characters of a line, without translating it."""
+        return unknown_characters(self._translatable(line, prefix).text, self.tokenizers.source)
 
     def search_ids(
         self,
@@ -286,8 +310,8 @@ class Translator:
         report: Report | None,
         documents: Sequence[Hashable] | None,
         so_far: DocumentSoFar | None = None,
-    ) -> tuple[list[list[Translation]], DocumentSoFar | None]:
-        """The translations of the lines, and the last pairs of their last document."""
+    ) -> tuple[list[TranslatedLine], DocumentSoFar | None]:
+        """The lines with their translations, and the last pairs of their last document."""
         readings = [self._translatable(line, prefix) for line, prefix in lines]
         texts = [reading.text for reading in readings]
         encoded = self.tokenizers.source.encode_all(texts)
@@ -320,7 +344,10 @@ class Translator:
             so_far = DocumentSoFar(of_parts[-1], [*earlier[-1], (sources[-1], best)])
         remaining = iter(hypotheses)
         return [
-            self._joined(reading, [*islice(remaining, len(of_line))])
+            TranslatedLine(
+                self._joined(reading, [*islice(remaining, len(of_line))]),
+                unknown_characters(reading.text, self.tokenizers.source),
+            )
             for reading, of_line in zip(readings, parts, strict=True)
         ], so_far
 

@@ -74,14 +74,14 @@ def score_runs(
         verbatim=verbatim,
     )
     start = time.monotonic()
-    hypotheses = translator.translate(
+    translated = translator.translated_lines(
         test_set.sources, report=Pace("sentences translated"), documents=test_set.documents
     )
     seconds = time.monotonic() - start
     translator.close()
-    unknown = UnknownLines()
-    for number, line in enumerate(test_set.sources, start=1):
-        unknown.note(number, translator.unknown_characters(line))
+    hypotheses, unknown = [line.best for line in translated], UnknownLines()
+    for number, line in enumerate(translated, start=1):
+        unknown.note(number, line.unknown_characters)
     if unknown.lines:
         logger.warning("%s", unknown.warning)
     for sentence in hypothesis_warnings(hypotheses, test_set.sources, test_set.references[0]):

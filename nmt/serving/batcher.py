@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 from nmt.decoding.stepwise import Step
-from nmt.decoding.translator import Translation, Translator
+from nmt.decoding.translator import TranslatedLine, Translator
 from nmt.errors import TemplatedMessage
 from nmt.runs.load import LoadedRun
 from nmt.runs.search import build_translator
@@ -49,21 +49,12 @@ class Task(NamedTuple):
     """None: the run's own beam size, or `n_best` if that is larger."""
 
 
-class TranslatedSentence(NamedTuple):
-    """What a Translator found for a sentence."""
-
-    translations: list[Translation]
-    """The best one first; none for an empty sentence."""
-    unknown_characters: str
-    """The characters of the sentence that the run's vocabulary does not contain, each once."""
-
-
 @dataclass(eq=False)
 class _QueuedSentence:
     task: Task
     sentence: str
     prefix: str
-    done: asyncio.Future[TranslatedSentence]
+    done: asyncio.Future[TranslatedLine]
 
     @property
     def size(self) -> int:
@@ -115,7 +106,7 @@ class Batcher:
 
     async def translate(
         self, task: Task, sentences: Sequence[str], prefixes: Sequence[str] | None = None
-    ) -> list[TranslatedSentence]:
+    ) -> list[TranslatedLine]:
         """The translations of each sentence. Raises QueueFull, and whatever a Translator raises."""
         self._check_room(len(sentences))
         loop = asyncio.get_running_loop()
@@ -167,17 +158,17 @@ class Batcher:
             batch = await self._next_batch(len(batch), until)
             began = loop.time()
             try:
-                translations = await loop.run_in_executor(self._thread, self._translated, batch)
-                answers = list(zip(batch, translations, strict=True))
+                lines = await loop.run_in_executor(self._thread, self._translated, batch)
+                answers = list(zip(batch, lines, strict=True))
             # An error that ended this loop would leave every later request without an answer.
             except Exception as error:
                 for sentence in batch:
                     if not sentence.done.done():
                         sentence.done.set_exception(error)
                 continue
-            for sentence, hypotheses in answers:
+            for sentence, translated in answers:
                 if not sentence.done.done():
-                    sentence.done.set_result(hypotheses)
+                    sentence.done.set_result(translated)
             seconds = max(loop.time() - began, 1e-3)
             until = loop.time() + _SHARE_TO_WAIT * seconds
             self.sentences_per_second = 0.8 * self.sentences_per_second + 0.2 * len(batch) / seconds
@@ -235,7 +226,7 @@ class Batcher:
             self._last = None  # otherwise it would keep a model in memory that the gallery drops
         return self.gallery.load(run)
 
-    def _translated(self, batch: Sequence[_QueuedSentence]) -> list[TranslatedSentence]:
+    def _translated(self, batch: Sequence[_QueuedSentence]) -> list[TranslatedLine]:
         self._wanted = lambda: not all(sentence.done.done() for sentence in batch)
         task = batch[0].task
         run = self._load(task.run)
@@ -252,9 +243,6 @@ class Batcher:
                 engine=self.gallery.engine_of(task.run),
             )
             self._last = task, run, translator
-        translator, lines = self._last[2], [queued.sentence for queued in batch]
-        ranked = translator.n_best(lines, [queued.prefix for queued in batch])
-        return [
-            TranslatedSentence(translations, translator.unknown_characters(line))
-            for line, translations in zip(lines, ranked, strict=True)
-        ]
+        return self._last[2].translated_lines(
+            [queued.sentence for queued in batch], [queued.prefix for queued in batch]
+        )

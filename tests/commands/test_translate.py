@@ -14,7 +14,7 @@ import nmt.commands.translate
 from nmt.commands.translate import translate
 from nmt.config.direction import Direction
 from nmt.config.job import Job
-from nmt.decoding.translator import Translation, Translator
+from nmt.decoding.translator import TranslatedLine, Translation, Translator
 from nmt.errors import Mistake, report
 from nmt.text.lines import text_lines
 
@@ -27,17 +27,15 @@ class Upper(Translator):
     def __init__(self) -> None:
         pass
 
-    def _translate(self, lines: Any, first_line: int, *_: Any) -> tuple[list[list[Translation]], None]:
-        found = [
+    def _translate(self, lines: Any, first_line: int, *_: Any) -> tuple[list[TranslatedLine], None]:
+        ranked = [
             [Translation(prefix + line.upper(), -1.5, -1.25), Translation(prefix + line.title(), -2.0, -1.75)]
             if line
             else []
             for line, prefix in lines
         ]
-        return found, None
-
-    def unknown_characters(self, line: str) -> str:
-        return "".join(letter for letter in line if letter > "\u2fff")
+        unknown = ["".join(letter for letter in line if letter > "\u2fff") for line, _ in lines]
+        return [*map(TranslatedLine, ranked, unknown)], None
 
 
 @pytest.fixture

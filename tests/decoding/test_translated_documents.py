@@ -119,8 +119,8 @@ def test_a_stream_gives_what_whole_documents_give(tokenizers: TokenizerPair, tra
     made = translator(tokenizers, ContextWindow(2, translations=translations))
     expected = made.translate(lines, documents=names)
     for read_ahead in (1, 2, 4, 100):
-        found = made.stream([(line, "") for line in lines], read_ahead, document=True)
-        assert [each[0].text if each else "" for each in found] == expected
+        stream = made.stream([(line, "") for line in lines], read_ahead, document=True)
+        assert [line.best for line in stream] == expected
 
 
 def test_a_joined_source_has_the_earlier_ones_that_fit(tokenizers: TokenizerPair) -> None:

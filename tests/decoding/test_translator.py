@@ -14,7 +14,7 @@ from nmt.decoding.constraints import Constraints
 from nmt.decoding.sampling import Sampling
 from nmt.decoding.segments import split_line
 from nmt.decoding.state import Hypothesis
-from nmt.decoding.translator import Translation, Translator, batches_by_length
+from nmt.decoding.translator import TranslatedLine, Translation, Translator, batches_by_length
 from nmt.errors import CheckFailed, Mistake
 from nmt.models.embeddings import with_rows_of_length
 from nmt.text.tokenizer import EOS, Tokenizer, TokenizerPair, train_tokenizer
@@ -97,8 +97,8 @@ def plain(lines: list[str]) -> list[tuple[str, str]]:
     return [(line, "") for line in lines]
 
 
-def texts(found: Iterable[list[Translation]]) -> list[str]:
-    return [translations[0].text if translations else "" for translations in found]
+def texts(lines: Iterable[TranslatedLine]) -> list[str]:
+    return [line.best for line in lines]
 
 
 def test_lines_keep_their_order_and_empty_ones_stay_empty(tokenizers: TokenizerPair) -> None:
@@ -146,11 +146,11 @@ def test_neither_batches_nor_windows_change_a_translation(
 def test_the_number_of_hypotheses_limits_the_batches(
     tokenizers: TokenizerPair, markov: Callable[..., Any], search: Algorithm, batches: list[int]
 ) -> None:
-    model, found = markov(vocab=tokenizers.target.size, seed=3), []
+    model, sizes = markov(vocab=tokenizers.target.size, seed=3), []
     length = len(tokenizers.source.encode("red cat")) + 1
     subject = Translator(bind(search, model), tokenizers, batch_tokens=5 * length - 1)
-    subject.translate(["red cat"] * 4, report=lambda new, _: found.append(new))
-    assert found == batches
+    subject.translate(["red cat"] * 4, report=lambda new, _: sizes.append(new))
+    assert sizes == batches
 
 
 def test_batches_keep_to_the_budget_and_contain_every_sentence_once() -> None:
@@ -200,8 +200,8 @@ def test_a_line_that_is_too_long_is_translated_in_parts_with_one_warning(
 def test_a_source_that_the_model_cannot_read_is_not_searched(tokenizers: TokenizerPair) -> None:
     model = Echo(tokenizers.target.size, max_source=4)
     search = bind(BeamSearch(beam_size=2), model)
-    found = Translator(search, tokenizers).search_ids([[5, 6, 7], [5, 6, 7, 8], [], [5]])
-    assert [hypotheses[0].ids if hypotheses else None for hypotheses in found] == [[5, 6, 7], None, None, [5]]
+    ranked = Translator(search, tokenizers).search_ids([[5, 6, 7], [5, 6, 7, 8], [], [5]])
+    assert [hypotheses[0].ids if hypotheses else None for hypotheses in ranked] == [[5, 6, 7], None, None, [5]]
 
 
 class Script(Echo):
@@ -250,10 +250,10 @@ def test_an_error_in_the_input_is_raised_after_the_translations_before_it(tokeni
         yield from plain(["red cat"] * good)
         raise Mistake("line is broken")
 
-    found = []
+    translated = []
     with pytest.raises(Mistake, match="line is broken"):
-        found.extend(translator(tokenizers)[0].stream(lines(), read_ahead=3))
-    assert texts(found) == ["red cat"] * good
+        translated.extend(translator(tokenizers)[0].stream(lines(), read_ahead=3))
+    assert texts(translated) == ["red cat"] * good
 
 
 def test_n_best_are_the_hypotheses_of_the_search_with_their_scores(
@@ -261,12 +261,14 @@ def test_n_best_are_the_hypotheses_of_the_search_with_their_scores(
 ) -> None:
     model = markov(vocab=tokenizers.target.size, seed=3)
     subject = Translator(bind(BeamSearch(beam_size=3, n_best=3), model), tokenizers)
-    found = subject.n_best(LINES)
-    assert texts(found) == subject.translate(LINES)
-    assert found[1] == []
+    ranked = subject.n_best(LINES)
+    assert [translations[0].text if translations else "" for translations in ranked] == subject.translate(LINES)
+    assert ranked[1] == []
     searched = subject.search_ids(tokenizers.source.encode_all(["red cat"]))[0]
-    assert [each[1:] for each in found[0]] == [(hypothesis.log_prob, hypothesis.score) for hypothesis in searched]
-    assert len(found[0]) == 3
+    assert [translation[1:] for translation in ranked[0]] == [
+        (hypothesis.log_prob, hypothesis.score) for hypothesis in searched
+    ]
+    assert len(ranked[0]) == 3
 
 
 def test_the_parts_of_a_long_line_are_joined_rank_by_rank(
@@ -300,15 +302,15 @@ def test_met_nothing_to_translate_is_copied(tokenizers: TokenizerPair, markov: C
         bind(BeamSearch(beam_size=3, n_best=3), model), tokenizers, choose=lambda texts: len(texts) - 1
     )
     lines = ["red cat", "123", " 😀 ", "2. red cat", "red cat 😀", "https://example.org/"]
-    found = subject.n_best(lines)
-    assert [found[index] for index in (1, 2, 5)] == [
+    ranked = subject.n_best(lines)
+    assert [ranked[index] for index in (1, 2, 5)] == [
         [Translation("123", 0.0, 0.0)],
         [Translation("😀", 0.0, 0.0)],
         [Translation("https://example.org/", 0.0, 0.0)],
     ]
-    assert found[3] == [one._replace(text=f"2. {one.text}") for one in found[0]]
-    assert found[4] == [one._replace(text=f"{one.text} 😀") for one in found[0]]
-    assert [translations for translations in subject.stream(plain(lines), read_ahead=2)] == found
+    assert ranked[3] == [translation._replace(text=f"2. {translation.text}") for translation in ranked[0]]
+    assert ranked[4] == [translation._replace(text=f"{translation.text} 😀") for translation in ranked[0]]
+    assert [line.translations for line in subject.stream(plain(lines), read_ahead=2)] == ranked
 
 
 def test_with_verbatim_or_a_prefix_the_model_reads_the_whole_line(
@@ -317,8 +319,10 @@ def test_with_verbatim_or_a_prefix_the_model_reads_the_whole_line(
     search = bind(BeamSearch(beam_size=3), markov(vocab=tokenizers.target.size, seed=3))
     whole, subject = Translator(search, tokenizers, verbatim=True), Translator(search, tokenizers)
     lines = ["123", "2. red cat", "RED CAT RUNS"]
-    found = whole.search_ids(tokenizers.source.encode_all(lines))
-    assert [translations[0].log_prob for translations in whole.n_best(lines)] == [best.log_prob for [best] in found]
+    hypotheses = whole.search_ids(tokenizers.source.encode_all(lines))
+    assert [translations[0].log_prob for translations in whole.n_best(lines)] == [
+        best.log_prob for [best] in hypotheses
+    ]
     begins = ["big dog", "big", "often!"]
     assert subject.n_best(lines, begins) == whole.n_best(lines, begins)
     assert subject.translate(lines) != whole.translate(lines)
@@ -335,14 +339,14 @@ def test_met_all_capitals() -> None:
 
 
 def test_unknown_characters_are_those_that_the_model_has_to_translate(tokenizers: TokenizerPair) -> None:
-    subject = translator(tokenizers)[0]
-    assert [subject.unknown_characters(line) for line in ["red cat", "北京", "9. red cat 😀", "9 red 北", "9"]] == [
-        "",
-        "北京",
-        "",
-        "9北",
-        "",
-    ]
+    subject, lines = translator(tokenizers)[0], ["red cat", "北京", "9. red cat 😀", "9 red 北", "9"]
+    prefixes = ["", "big", "big", "", "big"]
+    for begins, unknown in ((None, ["", "北京", "", "9北", ""]), (prefixes, ["", "北京", "9😀", "9北", "9"])):
+        translated = subject.translated_lines(lines, begins)
+        assert [line.unknown_characters for line in translated] == unknown
+        pairs = [*zip(lines, begins or [""] * len(lines), strict=True)]
+        assert [line.unknown_characters for line in subject.stream(pairs)] == unknown
+        assert [subject.unknown_characters(*pair) for pair in pairs] == unknown
 
 
 def test_the_chosen_translation_comes_first(tokenizers: TokenizerPair, markov: Callable[..., Any]) -> None:

@@ -11,10 +11,11 @@ from typing import TypeVar
 import pytest
 
 from nmt.decoding.stepwise import Step
+from nmt.decoding.translator import TranslatedLine
 from nmt.insight.sentence_pair import best_translation
 from nmt.runs.load import LoadedRun
 from nmt.serving import batcher as batchers
-from nmt.serving.batcher import Abandoned, Batcher, QueueFull, Task, TranslatedSentence, _QueuedSentence
+from nmt.serving.batcher import Abandoned, Batcher, QueueFull, Task, _QueuedSentence
 from nmt.serving.gallery import Gallery
 
 T = TypeVar("T")
@@ -74,9 +75,9 @@ def test_every_batch_has_the_oldest_sentence_and_those_of_most_similar_length(ga
     async def action(batcher: Batcher, sizes: list[int]) -> None:
         batches: list[list[int]] = []
 
-        def translated(batch: Sequence[_QueuedSentence]) -> list[TranslatedSentence]:
+        def translated(batch: Sequence[_QueuedSentence]) -> list[TranslatedLine]:
             batches.append([int(each.prefix) for each in batch])
-            return [TranslatedSentence([], "") for _ in batch]
+            return [TranslatedLine([], "") for _ in batch]
 
         batcher._translated = translated
         lengths = random.Random(0).choices(range(1, 60), k=200)

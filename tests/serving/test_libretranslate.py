@@ -137,8 +137,9 @@ def test_unknown_characters_are_reported(client: TestClient) -> None:
     assert client.post("/translate", json={**ASKED, "q": texts}).json()["unknownCharacters"] == "北京ü"
     deepl = client.post("/v2/translate", json={"text": texts, "source_lang": "en", "target_lang": "vi"}).json()
     assert deepl["unknown_characters"] == "北京ü"
-    for text, unknown in (("one 北京.", "北京"), ("one", "")):
-        assert client.post("/v1/translate", json={"text": text}).json()["unknown_characters"] == unknown
+    for text, prefix, unknown in (("one 北京.", "", "北京"), ("one 😀", "", ""), ("one 😀", "một", "😀")):
+        answer = client.post("/v1/translate", json={"text": text, "prefix": prefix}).json()
+        assert answer["unknown_characters"] == unknown, "with a prefix, the model reads the whole line"
 
 
 def test_languages_settings_and_health(client: TestClient) -> None:
