@@ -21,6 +21,7 @@ from nmt.scoring.alignment_error import Gold, gold_file, read_gold, read_valid_g
 from nmt.scoring.references import is_tokenized, read_references, warn_of_references
 from nmt.text import normalize
 from nmt.text.lines import read_lines
+from nmt.text.tone_marks import tone_marks_of
 
 logger = logging.getLogger(__name__)
 
@@ -106,7 +107,10 @@ def split_test_set(run: LoadedRun, name: str, out: str | None = None, remedy: st
     folder = Path(out) if out else run.directory.path / "evaluation" / name
     try:
         pairs = read_references(
-            known[name], run.direction, data.becomes_plain(known[name]), run.tokenizers.target.tone_marks
+            known[name],
+            run.direction,
+            data.becomes_plain(known[name]),
+            tone_marks_of(run.direction.target, run.settings.tokenizer.tone_marks),
         )
     except MissingFile as error:
         stored = run.directory.path / "evaluation" / name / SENTENCES
@@ -211,7 +215,7 @@ def own_test_set(
     for name in reference:
         file = existing_file("reference", name)
         lines, translations = read_parallel(source_file, file)
-        warn_of_references(file, translations, run.tokenizers.target.tone_marks)
+        warn_of_references(file, translations, tone_marks_of(run.direction.target, run.settings.tokenizer.tone_marks))
         references.append(translations)
     pairs = Pairs([normalize(line) for line in lines], references[0])
     gold = existing_file("alignment", alignment) if alignment else None
