@@ -14,7 +14,6 @@ from nmt.maps.attention_map import SentenceMaps, selected
 from nmt.maps.drawing import Drawing, layer_and_head, warn_of_missing_glyphs
 from nmt.maps.map_files import MapFolder, file_stem
 from nmt.maps.plots import heat_map_frames, missing_glyphs
-from nmt.maps.words import without_special
 from nmt.pace import Pace
 
 FILMS = ("gif", "mp4")
@@ -30,8 +29,8 @@ def check_films(folders: Sequence[MapFolder], formats: Sequence[str]) -> None:
     for folder in folders:
         if "step" not in folder.manifest["made_from"]:
             raise Mistake(
-                f"{folder.path} belongs to no step of a training run, so it cannot be part of a film: name the probes "
-                "of a run, as in maps=runs/demo/probes."
+                f"{folder.path} was not recorded during training, so it cannot be part of a film: name the probes of a "
+                "run, as in maps=runs/demo/probes."
             )
     if len({_step(folder) for folder in folders}) < len(folders):
         raise Mistake("A film shows one run, but maps names the same step twice: name the probes of one run.")
@@ -59,11 +58,9 @@ def draw_films(
                     f"Line {sentence.line} of {folder.path} differs from line {first.line} of {folders[0].path}, but a "
                     "film shows the same sentence at every step: name the probes of one run."
                 )
-        for site, *_ in drawing.labeled_maps(first):
+        for site, *_ in drawing.pictured_maps(first):
             # One site after another, because all layers and heads of a long sentence are many numbers.
-            maps = [dict(drawing.labeled_maps(sentence))[site] for sentence in versions]
-            if not drawing.special:
-                maps = [without_special(item) for item in maps]
+            maps = [dict(drawing.pictured_maps(sentence))[site] for sentence in versions]
             missing |= missing_glyphs([*maps[0].rows, *maps[0].columns], drawing.look(site, 1, 1, "").fonts)
             layers, heads = maps[0].weights.shape[:2]
             for layer, head in drawing.layers_and_heads(maps[0].weights):

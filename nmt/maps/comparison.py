@@ -10,7 +10,7 @@ from nmt.maps.attention_map import selected
 from nmt.maps.drawing import PICTURES, Drawing, layer_and_head, line_and_rank, warn_of_missing_glyphs
 from nmt.maps.map_files import MapFolder, file_stem
 from nmt.maps.plots import Look, Panel, heat_maps_side_by_side, missing_glyphs
-from nmt.maps.words import text_of, without_special
+from nmt.maps.words import text_of
 from nmt.pace import Pace
 
 logger = logging.getLogger(__name__)
@@ -51,8 +51,7 @@ def draw_side_by_side(
                 continue  # the first sentence of a document has none at the sites that attend to earlier sentences
             maps, descriptions = [], []
             for folder, drawing, sentence in zip(folders, drawings, sentences, strict=True):
-                labeled_map = dict(drawing.labeled_maps(sentence))[site]
-                weights, rows, columns = labeled_map if drawing.special else without_special(labeled_map)
+                weights, rows, columns = dict(drawing.pictured_maps(sentence))[site]
                 missing |= missing_glyphs([*rows, *columns], fonts)
                 [(layer, head)] = drawing.layers_and_heads(weights)
                 layers, heads = weights.shape[:2]

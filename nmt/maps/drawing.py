@@ -128,6 +128,11 @@ class Drawing:
         maps = {item.site: item for item in sentence.maps}
         return [(site, labeled(maps[site], self.row, words=self.words)) for site in self.drawn_sites if site in maps]
 
+    def pictured_maps(self, sentence: SentenceMaps) -> list[tuple[str, LabeledMap]]:
+        """The same as a picture shows them: without the rows and columns of BOS and EOS if `special` is false."""
+        maps = self.labeled_maps(sentence)
+        return maps if self.special else [(site, without_special(labeled_map)) for site, labeled_map in maps]
+
     def quantity(self, site: str) -> str:
         """What the weights at a site are, in a title."""
         method = self.sites[site].get("method")
@@ -189,8 +194,7 @@ def draw_pictures(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequenc
     fonts = Look(font=drawing.font).fonts
     missing: set[str] = set()
     for sentence in folder.sentences(lines):
-        for site, labeled_map in drawing.labeled_maps(sentence):
-            weights, rows, columns = labeled_map if drawing.special else without_special(labeled_map)
+        for site, (weights, rows, columns) in drawing.pictured_maps(sentence):
             missing |= missing_glyphs([*rows, *columns], fonts)
             layers, heads = weights.shape[:2]
             for layer, head in [(None, None)] if drawing.grid else drawing.layers_and_heads(weights):

@@ -41,7 +41,8 @@ def bounded_lines(file: ByteStream) -> Iterator[tuple[bytes, int]]:
     order mark at the start of the file is dropped.
     """
     first = True
-    # Bytes, because a file in text mode ends lines at a lone carriage return too, and so does datasets' text loader.
+    # The file is read as bytes: text mode and the text loader of datasets would also end a line at a lone carriage
+    # return.
     while raw := file.readline(LONGEST_LINE + 2):
         skipped, rest = 0, raw
         while not rest.endswith(b"\n") and len(raw) > LONGEST_LINE and (rest := file.readline(LONGEST_LINE)):

@@ -238,7 +238,7 @@ def draw_lines(lines: Iterable[str], number: int, seed: int) -> list[str]:
 def cut_long_lines(lines: Sequence[str]) -> list[str]:
     """The lines, where those of more than 4,192 bytes are cut into parts that SentencePiece accepts.
 
-    A line is cut at a space, which is dropped, or between two characters if there is none. Logs how many were cut.
+    Cuts at a space and drops it, or between two characters if there is no space. Logs how many lines were cut.
     """
     parts, number_cut = list[str](), 0
     for line in lines:

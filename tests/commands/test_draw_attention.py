@@ -74,7 +74,7 @@ def test_several_folders_make_a_picture_of_each_sentence(
         ({"maps": ["MAPS", "MAPS"], "formats": ["csv"]}, "formats includes csv, which shows a single folder of maps"),
         ({"maps": ["MAPS", "MAPS"], "head": "all"}, "Pictures of 2 folders show one map of each, so head=all cannot"),
         ({"maps": ["MAPS", "MAPS"], "grid": True}, "show one map of each, so grid=true cannot be drawn"),
-        ({"maps": "MAPS", "formats": ["gif"]}, "belongs to no step of a training run, so it cannot be part of a film"),
+        ({"maps": "MAPS", "formats": ["gif"]}, "was not recorded during training, so it cannot be part of a film"),
         ({"maps": ["MAPS", "MAPS"], "formats": ["viewer"]}, "out is not given"),
         ({"maps": "MAPS", "formats": []}, "formats is an empty list; name at least one format"),
         ({"maps": "MAPS", "site": "encoder_self"}, "This model has no attention at site 'encoder_self', only at cross"),

@@ -51,6 +51,18 @@ def test_a_film_for_players_has_an_even_size(here: Path, tmp_path: Path) -> None
     assert len(pixels) % (5 * 4) == 0
 
 
+def test_ffmpeg_gets_every_frame_and_the_last_one_four_times(
+    here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ffmpeg").write_text('#!/bin/sh\nfor last; do :; done\ncat > "$last"\n')
+    (tmp_path / "ffmpeg").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    draw_attention(job("draw_attention", maps="maps_luong/probes", out=str(tmp_path), dpi=40, formats=["mp4"]))
+    received = next((tmp_path / "pictures").glob("*.mp4")).read_bytes()
+    # The run was validated twice.
+    assert received.count(b"\x89PNG\r\n") == 1 + 4
+
+
 def test_the_reason_of_an_ffmpeg_that_fails_is_shown(
     here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

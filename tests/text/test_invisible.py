@@ -1,4 +1,4 @@
-"""Invisible characters are dropped, but for those that a script needs."""
+"""Invisible characters are dropped, except those that a script needs."""
 
 import logging
 import time
