@@ -23,7 +23,9 @@ def ablate_attention(job: Job[AblateAttentionSettings]) -> None:
     settings = job.settings
     run = load_run(Path(settings.run_dir), settings.device)
     selected_sites(settings.site, run.model.sites)  # refuses an unknown site before the files are read
-    chosen = chosen_test_set(run, settings.split, settings.source, settings.reference, None, settings.out)
+    chosen = chosen_test_set(
+        run, split=settings.split, source=settings.source, reference=settings.reference, out=settings.out
+    )
     out = folder_to_write("out", chosen.out)
     lines = readable_pairs(run, chosen.sources, chosen.references[0], settings.sentences)
     intact, heads = ablate(

@@ -26,7 +26,12 @@ def align(job: Job[AlignSettings]) -> None:
     settings = job.settings
     run = load_run(Path(settings.run_dir), settings.device)
     test_set = chosen_test_set(
-        run, settings.split, settings.source, settings.reference, settings.alignment, settings.out
+        run,
+        split=settings.split,
+        source=settings.source,
+        reference=settings.reference,
+        alignment=settings.alignment,
+        out=settings.out,
     )
     if test_set.gold is None:
         aligned = [name for name, prefix in run.settings.data.held_out.items() if gold_file(run, prefix)]

@@ -26,12 +26,12 @@ def evaluate(job: Job[EvaluateSettings]) -> None:
         )
     test_set = chosen_test_set(
         runs[0],
-        settings.split,
-        settings.source,
-        settings.reference,
-        settings.alignment,
-        settings.out,
-        settings.documents,
+        split=settings.split,
+        source=settings.source,
+        reference=settings.reference,
+        alignment=settings.alignment,
+        out=settings.out,
+        documents=settings.documents,
     )
     # Last, because it may download a large model.
     comet = Comet(settings.comet, gpu=runs[0].device.type == "cuda") if settings.comet else None
@@ -64,12 +64,12 @@ def evaluate(job: Job[EvaluateSettings]) -> None:
         print(f"AER {rates.aer:.3f}, precision {rates.precision:.3f}, recall {rates.recall:.3f}")
         print(f"  {result.links.note}")
     # At the end, and each once: they are longer than a line of most terminals.
-    names: dict[str, list[str]] = {}
+    names_by_signature: dict[str, list[str]] = {}
     for score in result.scores:
-        names.setdefault(score.signature, []).append(score.name)
+        names_by_signature.setdefault(score.signature, []).append(score.name)
     print("\nSignatures:")
-    for signature, scores in names.items():
-        print(f"{', '.join(scores)}\n  {signature}")
+    for signature, names in names_by_signature.items():
+        print(f"{', '.join(names)}\n  {signature}")
     if settings.expect is not None:
         check_band(result.scores[0].value, settings.expect, settings.band)
 

@@ -1,6 +1,5 @@
 """Training pairs as they are drawn in an epoch: joined with another pair and changed at random, if configured."""
 
-import hashlib
 from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import NamedTuple
@@ -12,6 +11,7 @@ from jaxtyping import Int
 from nmt.data.batch import Example
 from nmt.data.dataset import TrainingData
 from nmt.data.documents import NO_CONTEXT, ContextWindow, lengths_in_context
+from nmt.data.keyed_seed import keyed_seed
 from nmt.data.plan import EVERY_PAIR_ONCE, Mixing
 from nmt.text import Tokenizer, TokenizerPair
 
@@ -47,9 +47,7 @@ class SubwordSampling:
         return Example(example.number, source, target)
 
     def _resampled(self, tokenizer: Tokenizer, ids: Sequence[int], *, longest: int, key: str) -> Sequence[int]:
-        # Not Python's hash, which differs between processes.
-        seed = int.from_bytes(hashlib.blake2b(key.encode(), digest_size=4).digest(), "big")
-        resampled = tokenizer.resample(ids, self.alpha, seed)
+        resampled = tokenizer.resample(ids, self.alpha, keyed_seed(key, size=4))
         return resampled if len(resampled) < longest else ids
 
 

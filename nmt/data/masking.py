@@ -1,6 +1,5 @@
 """Sentences with masked pieces to predict, as in BERT (Devlin et al. 2019, section 3.1)."""
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -13,6 +12,7 @@ from torch import Tensor
 from nmt.data.batch import Example, pad, pad_source
 from nmt.data.dataset import TrainingData
 from nmt.data.drawn_pairs import Draw, DrawnPairs
+from nmt.data.keyed_seed import keyed_seed
 from nmt.data.plan import Mixing
 from nmt.text import EOS, PAD, UNK
 
@@ -44,8 +44,7 @@ class Masking:
 
         Both depend only on the arguments; `key` identifies the draw, such as 'seed/epoch/sentence'.
         """
-        digest = hashlib.blake2b(key.encode(), digest_size=8).digest()
-        random = np.random.default_rng(int.from_bytes(digest, "big"))
+        random = np.random.default_rng(keyed_seed(key))
         pieces = np.array(ids)
         chosen = random.permutation(len(pieces))[: max(1, round(self.share * len(pieces)))]
         fate = random.random(len(chosen))

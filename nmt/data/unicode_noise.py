@@ -1,12 +1,12 @@
 """Random characters of all scripts at the same place on both sides of a pair, so that the model learns to copy."""
 
-import hashlib
 import unicodedata
 from collections.abc import Sequence
 from random import Random
 
 from nmt.data.batch import Example
 from nmt.data.drawn_pairs import Draw
+from nmt.data.keyed_seed import keyed_seed
 from nmt.text import TokenizerPair, normalize
 
 _BLOCKS = (
@@ -52,9 +52,7 @@ class UnicodeNoise:
 
     def __call__(self, draw: Draw, example: Example) -> Example:
         """Returns the pair, with characters inserted at this probability."""
-        # Not Python's hash, which differs between processes.
-        key = f"{self.seed}/{draw.epoch}/{draw.pair}/noise".encode()
-        random = Random(int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "big"))
+        random = Random(keyed_seed(f"{self.seed}/{draw.epoch}/{draw.pair}/noise"))
         if random.random() >= self.probability:
             return example
         inserted = noise(random)

@@ -1,6 +1,5 @@
 """One optimizer step, from its batches to the new weights."""
 
-import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -16,6 +15,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from nmt.data.batch import Example
+from nmt.data.keyed_seed import keyed_seed
 from nmt.models.base import Attending
 from nmt.training.buildable import built
 from nmt.training.not_finite import NotFinite, of_all_processes, skip_or_stop
@@ -27,8 +27,7 @@ Sums = Mapping[str, Tensor]
 
 def batch_seed(seed: int, batch: int, rank: int) -> int:
     """The seed of one batch's dropout: a 63-bit hash, so that neither resuming nor other batches affect it."""
-    digest = hashlib.blake2b(f"{seed}/{batch}/{rank}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big") >> 1
+    return keyed_seed(f"{seed}/{batch}/{rank}") >> 1
 
 
 class OptimizerStep(LightningModule):
