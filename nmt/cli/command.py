@@ -115,9 +115,7 @@ def version_text() -> str:
     """The version of this package and, below it, those of the libraries that matter in a report of a fault."""
     lines = []
     for name in ("nmt-attention", "torch", "lightning", "sacrebleu", "sentencepiece"):
-        with suppress(
-            PackageNotFoundError
-        ):  # nmt may run without being installed
+        with suppress(PackageNotFoundError):  # nmt may run without being installed
             lines.append(f"{name.removesuffix('-attention')} {version(name)}")
     return "\n".join(lines)
 
