@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from nmt.errors import STOP_SIGNALS
 from nmt.models.base import Seq2Seq
 
 SCORER = """
@@ -58,7 +59,7 @@ def ended(
     monkeypatch.chdir(corpus)
 
     def run(name: str, *arguments: str) -> tuple[int, str]:
-        handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGUSR1)}
+        handlers = {number: signal.getsignal(number) for number in STOP_SIGNALS}
         monkeypatch.setattr(sys, "argv", [f"nmt.{name}", *arguments])
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"one two.\n")))
         capsys.readouterr()

@@ -1,1 +1,10 @@
 """The command line: arguments as typed -> configuration -> validated job -> command -> exit code."""
+
+import sys
+
+from nmt.errors import leave_on_interrupt
+
+# Importing Hydra, and then torch, takes seconds, in which Ctrl-C would show a traceback from inside of a library. In
+# any other program than a command, such as one that runs the tests, Ctrl-C is left alone.
+if (spec := getattr(sys.modules["__main__"], "__spec__", None)) and spec.name.startswith("nmt."):
+    leave_on_interrupt()

@@ -18,7 +18,7 @@ from nmt.cli.help import group_help, help_text
 from nmt.cli.settings_class import settings_class
 from nmt.cli.sweep import run_sweep
 from nmt.config.nodes import CONFIGS
-from nmt.errors import Mistake, exit_code
+from nmt.errors import Mistake, exit_code, raise_on_interrupt
 
 
 def command(
@@ -81,9 +81,12 @@ def _run(
         run_hydra(name, lambda composed: None)
         return 0
     if options & SWEEP:
+        raise_on_interrupt()
         return run_sweep(name, run, after_sweep=after_sweep, run_directory=run_directory, arguments=arguments)
     job = job_of(name, arguments, typed)
-    pkgutil.resolve_name(run)(job)
+    function = pkgutil.resolve_name(run)
+    raise_on_interrupt()
+    function(job)
     return 0
 
 

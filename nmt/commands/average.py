@@ -59,7 +59,7 @@ def average(job: Job[AverageSettings]) -> None:
         run = LoadedRun(out, source.settings, source.tokenizers, model.eval().to(device), device)
         scores = score_test_split(run)
         out.write_metrics({**metrics, "scores": {"test": [score.record() for score in scores]} if scores else {}})
-        print_run(out.path, scores)
+    print_run(out)
 
 
 def checkpoint_files(run: LoadedRun, kind: Literal["best", "recent"], number: int | None) -> list[Path]:

@@ -1,17 +1,23 @@
 """nmt.pretrain: from text without translations to the run directory of a pretrained encoder."""
 
+import logging
 from collections.abc import Mapping
 
 from nmt.config.job import Job
 from nmt.config.nodes import Config
 from nmt.config.schema import EncoderSettings, PretrainSettings
 from nmt.models import MaskedTransformer
+from nmt.ranks import rank
 from nmt.runs.directory import EncoderDirectory
+from nmt.runs.record import print_run
 from nmt.training.loop import fit, ready_to_score, writing
 from nmt.training.masked_task import masked_score
 from nmt.training.out_of_memory import halving_batches
 from nmt.training.preparation import Prepared, prepare, run_folder
 from nmt.training.pretraining import MaskedPretraining
+from nmt.training.resume import AlreadyFinished
+
+logger = logging.getLogger(__name__)
 
 
 def pretrain(job: Job[PretrainSettings]) -> None:
@@ -24,19 +30,25 @@ def pretrain(job: Job[PretrainSettings]) -> None:
     def attempt(changes: Mapping[str, int]) -> None:
         prepared = prepare(job, run, MaskedPretraining(), changes=changes)
         with writing(prepared):
-            if result := fit(prepared):  # In a distributed run, only the leader has one.
+            result = fit(prepared)
+            if result:  # In a distributed run, only the leader has one.
                 score(prepared, result)
+        if result:
+            print_run(run)
 
-    halving_batches(attempt)
+    try:
+        halving_batches(attempt)
+    except AlreadyFinished as finished:  # A loop that repeats the command until it succeeds ends here.
+        if rank() == 0:
+            logger.info("%s", finished)
+            print_run(run)
 
 
 def score(prepared: Prepared[EncoderSettings, MaskedTransformer], result: Config) -> None:
-    """Measures the best weights on the validation text, completes metrics.json and prints the run.
+    """Measures the best weights on the validation text and completes metrics.json.
 
     `result` is what training adds to metrics.json.
     """
     model = prepared.model.to(ready_to_score(prepared))
     scores = masked_score(model, prepared.data.validation, prepared.settings.batching.batch_tokens)
     prepared.complete(result, {"valid": {name: round(value, 4) for name, value in scores.items()}})
-    print(prepared.run.path)
-    print(f"valid loss {scores['loss']:.3f}, accuracy {scores['accuracy']:.3f}")

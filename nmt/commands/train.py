@@ -1,8 +1,7 @@
 """nmt.train: from a configuration to a finished run directory."""
 
+import logging
 from collections.abc import Mapping
-
-import torch
 
 from nmt.config.job import Job
 from nmt.config.nodes import Config
@@ -10,15 +9,19 @@ from nmt.config.schema import RunSettings, TrainSettings
 from nmt.errors import CheckFailed
 from nmt.models import Seq2Seq
 from nmt.pages.film import write_film
+from nmt.ranks import rank
 from nmt.runs.directory import RunDirectory
 from nmt.runs.load import LoadedRun
 from nmt.runs.precision import with_precision
 from nmt.runs.record import print_run
 from nmt.scoring.run_scores import score_test_split
 from nmt.training.loop import fit, ready_to_score, writing
-from nmt.training.out_of_memory import halving_batches
+from nmt.training.out_of_memory import halving_batches, is_out_of_memory
 from nmt.training.preparation import Prepared, prepare, run_folder
+from nmt.training.resume import AlreadyFinished
 from nmt.training.translation import Translation
+
+logger = logging.getLogger(__name__)
 
 
 def train(job: Job[TrainSettings]) -> None:
@@ -31,14 +34,22 @@ def train(job: Job[TrainSettings]) -> None:
     def attempt(changes: Mapping[str, int]) -> None:
         prepared = prepare(job, run, Translation(), changes=changes)
         with writing(prepared):
-            if result := fit(prepared):  # In a distributed run, only the leader has one.
+            result = fit(prepared)
+            if result:  # In a distributed run, only the leader has one.
                 score(prepared, result)
+        if result:
+            print_run(run)
 
-    halving_batches(attempt)
+    try:
+        halving_batches(attempt)
+    except AlreadyFinished as finished:  # A loop that repeats the command until it succeeds ends here.
+        if rank() == 0:
+            logger.info("%s", finished)
+            print_run(run)
 
 
 def score(prepared: Prepared[RunSettings, Seq2Seq], result: Config) -> None:
-    """Scores the best weights on the test split, completes metrics.json and prints the run.
+    """Scores the best weights on the test split and completes metrics.json.
 
     `result` is what training adds to metrics.json.
     """
@@ -47,11 +58,12 @@ def score(prepared: Prepared[RunSettings, Seq2Seq], result: Config) -> None:
     run = LoadedRun(directory, settings, prepared.tokenizers, model, device)
     try:
         scores = score_test_split(run)
-    except torch.OutOfMemoryError as error:
-        raise CheckFailed(
-            "Out of memory while scoring. Training is complete: add resume=true trainer.accelerator=cpu to the command "
-            "to score the run on the CPU."
-        ) from error
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+        remedy = "free some memory, and add resume=true to the command to score the run"
+        if device.type != "cpu":
+            remedy = "add resume=true trainer.accelerator=cpu to the command to score the run on the CPU"
+        raise CheckFailed(f"Out of memory while scoring. Training is complete: {remedy}.") from error
     prepared.complete(result, {"test": [score.record() for score in scores]} if scores else {})
     write_film(directory.path / "probes")
-    print_run(directory.path, scores)

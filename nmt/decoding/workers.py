@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from nmt.errors import CheckFailed, Mistake
+from nmt.errors import CheckFailed, Mistake, on_stop_signals
 
 
 class _Worker(NamedTuple):
@@ -138,8 +138,7 @@ def _ended(worker: _Worker) -> CheckFailed:
 
 def _serve(work: Callable[[Any], Any], connection: Connection) -> None:
     """The main loop of a worker: receives items, and sends back a result or an error for each."""
-    for number in (signal.SIGTERM, signal.SIGUSR1):
-        signal.signal(number, signal.SIG_DFL)
+    on_stop_signals(signal.SIG_DFL)
     threading.Thread(target=_exit_with_parent, daemon=True).start()
     # Threads that torch started in the parent do not exist in a fork. With more than one thread, torch would wait for
     # them forever.

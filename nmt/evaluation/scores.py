@@ -59,6 +59,12 @@ class Score(NamedTuple):
         value, low, high = (round(number, 2) + 0.0 for number in (self.value, self.low, self.high))  # no -0.0
         return {"name": self.name, "value": value, "interval": [low, high], "signature": self.signature}
 
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> "Score":
+        """The score of a record, to two decimals."""
+        low, high = record["interval"]
+        return cls(record["name"], record["value"], low, high, record["signature"])
+
     def figures(self) -> str:
         """The value and its interval."""
         value, low, high = (round(number, 2) + 0.0 for number in (self.value, self.low, self.high))

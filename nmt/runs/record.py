@@ -3,7 +3,6 @@
 import platform
 import subprocess
 import sys
-from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from nmt.config.direction import Direction
 from nmt.config.schema import LoopSettings
 from nmt.evaluation.scores import Score
 from nmt.models.base import Attending
-from nmt.runs.directory import tokenizer_hashes
+from nmt.runs.directory import RunDirectory, tokenizer_hashes
 from nmt.text import TokenizerPair
 
 _PRINTED = 2
@@ -90,11 +89,14 @@ def peak_memory_mib() -> int | None:
     return round(most / 2**20 if sys.platform == "darwin" else most / 2**10)
 
 
-def print_run(path: Path, scores: Sequence[Score]) -> None:
-    """Prints the run directory and the first two scores on the test split."""
-    print(path)
-    for score in scores[:_PRINTED]:
-        print(f"test {score}")
+def print_run(run: RunDirectory) -> None:
+    """Prints the directory of a finished run and its first two test scores, or the scores of an encoder."""
+    scores = run.metrics()["scores"]
+    print(run.path)
+    for record in scores.get("test", [])[:_PRINTED]:
+        print(f"test {Score.of(record)}")
+    if run.pretrained:
+        print("valid loss {loss:.3f}, accuracy {accuracy:.3f}".format(**scores["valid"]))
 
 
 def _git(folder: Path, *arguments: str) -> str:

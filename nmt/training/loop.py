@@ -68,7 +68,7 @@ def fit(prepared: Prepared) -> dict[str, Any]:
     """Trains to the end and saves the best weights; returns the contents of metrics.json, except the scores.
 
     In a distributed run, only the first process saves the weights; the others return an empty dict. Raises
-    BatchTooLarge if the device is out of memory, CheckFailed if training cannot continue, and Stopped after a signal.
+    BatchTooLarge if memory runs out, CheckFailed if training cannot continue, and Stopped after a signal.
     """
     run, settings = prepared.run, prepared.settings
     validation = settings.validation

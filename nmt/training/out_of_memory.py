@@ -13,7 +13,7 @@ logger = logging.getLogger(__name__)
 
 
 class BatchTooLarge(Exception):  # noqa: N818
-    """Training ran out of device memory; `changes` are the settings, by key, to start over with."""
+    """Training ran out of memory; `changes` are the settings, by key, to start over with."""
 
     def __init__(self, changes: Mapping[str, int]) -> None:
         super().__init__("out of memory")
@@ -31,9 +31,19 @@ def halving_batches(attempt: Callable[[Mapping[str, int]], None]) -> None:
     attempt(changes)
 
 
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether an allocation on the device or on the CPU has failed."""
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    # torch has no class for a failed allocation on the CPU.
+    return isinstance(error, RuntimeError) and any(
+        text in str(error) for text in ("DefaultCPUAllocator: can't allocate memory", "std::bad_alloc")
+    )
+
+
 @contextmanager
 def batch_too_large(prepared: Prepared) -> Iterator[None]:
-    """Turns torch's out-of-memory error, in any training process, into BatchTooLarge.
+    """Turns an out-of-memory error, in any training process, into BatchTooLarge.
 
     Its changes give steps of about the same size with less memory. Raises CheckFailed, which names a remedy, if there
     are none: half a batch has been tried or is shorter than a sentence, steps would be lost, or other processes are
@@ -41,7 +51,9 @@ def batch_too_large(prepared: Prepared) -> Iterator[None]:
     """
     try:
         yield
-    except torch.OutOfMemoryError as error:
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
         batch_tokens = prepared.settings.batching.batch_tokens
         changes = {
             "batching.batch_tokens": batch_tokens // 2,
@@ -57,7 +69,7 @@ def batch_too_large(prepared: Prepared) -> Iterator[None]:
             ) from error
         if prepared.processes > 1 or list(prepared.run.checkpoints.glob("*.ckpt")):
             raise CheckFailed(
-                f"{message}. Start over with {settings} overwrite=true, or resume=true on a larger device."
+                f"{message}. Start over with {settings} overwrite=true, or resume=true with more memory."
             ) from error
         logger.warning("Out of memory: starting over with %s.", settings)
         raise BatchTooLarge(changes) from error

@@ -100,7 +100,8 @@ def prepare(
     """Prepares a run; `changes` are the settings, by key, that replace others to save memory.
 
     Raises Mistake for invalid input, before the run directory is changed: values first, because checking them takes
-    seconds, then the files, which may take minutes to read.
+    seconds, then the files, which may take minutes to read. Raises AlreadyFinished if the run is finished and the
+    command does not ask for more.
     """
     resumes, is_leader = job.settings.resume, rank() == 0
     quiet(leader=is_leader)

@@ -20,13 +20,17 @@ from nmt.training.origin import LOGGER, MAY_CHANGE, ConfigOrigin, SettingsT
 logger = logging.getLogger(__name__)
 
 
+class AlreadyFinished(Exception):  # noqa: N818
+    """The run to resume is finished, and the command does not ask for more. The message says how to train longer."""
+
+
 def stored_run(
     job: Job[Any], run: RunDirectory, changes: Mapping[str, Any], settings_class: type[SettingsT]
 ) -> ConfigOrigin[SettingsT]:
     """The stored configuration of a run, with what the command line may change and with `changes`, which save memory.
 
     Raises Mistake if there is no run, if it cannot be used, or if the command line changes a setting that must stay
-    the same.
+    the same, and AlreadyFinished if nothing is left to do.
     """
     if not run.started:
         raise Mistake(f"There is no run to resume in {run.path}; start one without resume=true.")
@@ -80,16 +84,17 @@ def resumed_config(job: Job[Any], stored: Config, metrics: Config, path: Path) -
 
 
 def check_continues(before: Config, now: Config, settings: LoopSettings, path: Path, metrics: Config) -> None:
-    """Raises Mistake if a finished run would end at once, because it has reached a limit or no limit has changed."""
-    if reached := reached_limits(settings, metrics):
-        raise Mistake(
-            f"The run in {path} is finished and has reached {' and '.join(reached)}: raise every "
-            "limit that it has reached to train it longer, or use overwrite=true instead of resume=true to start over."
-        )
+    """Raises AlreadyFinished if no limit of a finished run has changed, and Mistake if it would still end at once."""
+    reached = " and ".join(reached_limits(settings, metrics))
     if all(value_at(now, key) == value_at(before, key) for key in LIMITS):
+        raise AlreadyFinished(
+            f"The run in {path} is finished{f' and has reached {reached}' if reached else ''}. To train it longer, "
+            f"raise {', '.join(LIMITS[:-1])} or {LIMITS[-1]}; overwrite=true instead of resume=true starts over."
+        )
+    if reached:
         raise Mistake(
-            f"The run in {path} is finished: to train it longer, raise {', '.join(LIMITS[:-1])} or "
-            f"{LIMITS[-1]}, or use overwrite=true instead of resume=true to start over."
+            f"The run in {path} is finished and has reached {reached}: raise every "
+            "limit that it has reached to train it longer, or use overwrite=true instead of resume=true to start over."
         )
 
 

@@ -12,7 +12,7 @@ from lightning import LightningModule, Trainer
 from lightning.pytorch.callbacks import Callback, Checkpoint, EarlyStopping
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
-from nmt.errors import INTERRUPTED, TERMINATED
+from nmt.errors import INTERRUPTED, TERMINATED, discard_output_to_lost_terminal, on_stop_signals
 
 logger = logging.getLogger(__name__)
 
@@ -64,10 +64,10 @@ class Stopped(SystemExit):
 
 
 class StopOnSignal(Checkpoint):
-    """On SIGINT, SIGTERM or SIGUSR1, finishes the step, writes the last checkpoint and raises Stopped.
+    """On SIGINT or one of STOP_SIGNALS, finishes the step, writes the last checkpoint and raises Stopped.
 
-    SLURM can send SIGUSR1 before it ends a job. A second signal stops at once. The class derives from
-    Checkpoint so that Lightning calls it last: a step with a validation has written its checkpoint by then.
+    A second signal stops at once. The class derives from Checkpoint so that Lightning calls it last: a step with a
+    validation has written its checkpoint by then.
     """
 
     def __init__(self, last: Path) -> None:
@@ -78,9 +78,8 @@ class StopOnSignal(Checkpoint):
         # Lightning has set its own handlers by now, and restores the earlier ones at the end. Python handles signals
         # only in its main thread.
         if threading.current_thread() is threading.main_thread():
-            signals = (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGUSR1", signal.SIGTERM))
-            for number in signals:
-                signal.signal(number, self._ask)
+            signal.signal(signal.SIGINT, self._ask)
+            on_stop_signals(self._ask)
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
@@ -109,6 +108,8 @@ class StopOnSignal(Checkpoint):
             raise SystemExit(self._code)
         self._signal = number
         name = signal.Signals(number).name
+        if name == "SIGHUP":
+            discard_output_to_lost_terminal()
         logger.warning(
             "%s: finishing this step, with its validation if one is due, and then writing a checkpoint. A second "
             "signal stops training at once, without a checkpoint.",

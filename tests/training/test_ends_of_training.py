@@ -75,15 +75,24 @@ def test_patience_and_rate_go_on_where_a_run_was_stopped(job: Callable[..., Job]
 
 @pytest.mark.usefixtures("scripted")
 def test_a_run_that_patience_has_ended_goes_on_with_more_of_it(
-    job: Callable[..., Job], corpus_copy: Path, caplog: pytest.LogCaptureFixture
+    job: Callable[..., Job],
+    corpus_copy: Path,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     caplog.set_level(logging.INFO, "nmt")
     reached = "validation.patience=2 (2 validations since the best)"
     train(job("train", run_dir="new", trainer__max_steps=99, **LOWERED | {"validation__patience": 2}))
     assert f"Training ended at step 4: {reached}" in caplog.text
-    for more in ({"trainer__max_steps": 100}, {"trainer__devices": 2}, {}):
-        with pytest.raises(Mistake, match=f"finished and has reached {re.escape(reached)}: raise every limit"):
-            train(job("train", run_dir="new", resume="true", **more))
+    with pytest.raises(Mistake, match=f"finished and has reached {re.escape(reached)}: raise every limit"):
+        train(job("train", run_dir="new", resume="true", trainer__max_steps=100))
+    printed = capsys.readouterr().out
+    weights = (corpus_copy / "new" / "model.safetensors").stat()
+    for more in ({"trainer__devices": 2}, {}):  # nothing is left to do
+        train(job("train", run_dir="new", resume="true", **more))
+        assert capsys.readouterr().out == printed
+        assert f"finished and has reached {reached}. To train it longer, raise trainer.max_steps, " in caplog.text
+    assert (corpus_copy / "new" / "model.safetensors").stat() == weights
     with pytest.raises(Mistake, match=r"reached trainer\.max_steps=4 .* and validation\.patience=1 \(2 validations"):
         train(job("train", run_dir="new", resume="true", validation__patience=1, trainer__max_steps=4))
     train(job("train", run_dir="new", resume="true", validation__patience=4))

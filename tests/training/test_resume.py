@@ -93,7 +93,7 @@ def test_a_killed_and_resumed_run_ends_with_identical_weights(
     assert_same(whole.run, corpus / "killed")
 
 
-@pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGUSR1, 143)])
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 143)])
 def test_a_run_that_is_asked_to_stop_saves_at_once_and_goes_on_from_there(
     corpus: Path,
     start: Callable[..., subprocess.Popen[str]],

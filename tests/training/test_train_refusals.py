@@ -18,10 +18,6 @@ from nmt.training.origin import stored_keys
     [
         ({"resume": "true", "overwrite": "true"}, "overwrite=true deletes it: use only one of them"),
         (
-            {"resume": "true"},
-            "is finished: to train it longer, raise trainer.max_steps, .* or validation.patience",
-        ),
-        (
             {"resume": "true", "trainer__max_steps": 5},
             r"finished and has reached trainer.max_steps=5 \(9 steps\): raise every limit",
         ),
