@@ -69,9 +69,9 @@ def explain(job: Job[ExplainSettings]) -> None:
         counted = f"the vocabulary of {settings.run_dir}"
     else:
         sizes = VocabularySizes(settings.vocabulary, settings.vocabulary, joint=True)
-        model, earlier = make(settings.model)(vocabulary=sizes), settings.context.sentences
+        model, earlier = make(settings.model, Seq2Seq)(vocabulary=sizes), settings.context.sentences
         if settings.context.model is not None:
-            model = make(settings.context.model)(model)
+            model = make(settings.context.model, Seq2Seq)(model)
         counted = "vocabulary=N; run_dir=FOLDER counts with the vocabulary of a run"
     print(explanation(model, settings.source_length, settings.target_length, earlier))
     pieces = (

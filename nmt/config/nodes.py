@@ -1,9 +1,9 @@
 """Where the YAML files are, and how a YAML node becomes the object that it describes."""
 
+import functools
 import inspect
 import pydoc
 from collections.abc import Collection
-from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -27,7 +27,7 @@ CONFIGS = next(path for path in (_PACKAGE / "_configs", _PACKAGE.parent / "confi
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
-@cache
+@functools.cache
 def choice_names() -> dict[str, str]:
     """The name of the YAML file in configs/ for each class, which is the choice of its group that makes it."""
     names: dict[str, str] = {}
@@ -60,21 +60,32 @@ def default_node(group: str, name: str) -> Node:
     return node | {part: default_node(part, chosen) for part, chosen in parts.items()}
 
 
-def make(node: Config, **arguments: Any) -> Any:
+def make(node: Config, kind: type[Any] = object, /, **arguments: Any) -> Any:
     """The object that a YAML node describes by `_target_` and its arguments.
 
-    Raises Mistake if `_target_` does not name anything callable, or if the node has an argument that its constructor
-    does not take, or lacks one that it needs. An error from the constructor is raised unchanged.
+    Raises Mistake if `_target_` does not name anything callable, if the node has an argument that its constructor
+    does not take, or lacks one that it needs, or if the result is not of the given kind (for a partial node, what it
+    will make). An error from the constructor is raised unchanged.
     """
     _check(node, arguments)
     try:
-        return instantiate(node, _convert_="all", **arguments)
+        made = instantiate(node, _convert_="all", **arguments)
     except InstantiationException as error:
         if error.__cause__ is None:
             reason = str(error).partition("\n")[0].rstrip(":.")
             raise Mistake(f"{reason}. Check the value of _target_.") from error
         # Hydra wraps what a constructor raises, and so hides its type and the line that raised it.
         raise error.__cause__ from error.__cause__.__cause__
+    if isinstance(made, functools.partial):
+        # What a function will make is not known yet.
+        fits = not isinstance(made.func, type) or issubclass(made.func, kind)
+    else:
+        fits = isinstance(made, kind)
+    if not fits:
+        raise Mistake(
+            f"{node.get('_target_')} makes no {kind.__name__}, which is needed here. Choose another _target_."
+        )
+    return made
 
 
 def _check(node: Any, passed: Collection[str] = ()) -> None:
@@ -86,6 +97,11 @@ def _check(node: Any, passed: Collection[str] = ()) -> None:
         return
     for part in node.values():
         _check(part)
+    for key, value in node.items():
+        if str(key).startswith("_") and str(key).endswith("_") and key not in ("_target_", "_partial_"):
+            raise Mistake(f"{node.get('_target_')} has the key {key}, which a node must not have. Leave it out.")
+        if key == "_partial_" and not isinstance(value, bool):
+            raise Mistake(f"_partial_ of {node.get('_target_')} is {value!r}; it must be true or false.")
     if not isinstance(target := node.get("_target_"), str):
         return
     located = _located(target)
@@ -100,7 +116,7 @@ def _check(node: Any, passed: Collection[str] = ()) -> None:
             if name not in names:
                 raise Mistake(unknown(f"argument of {target}", name, names))
     # Code adds arguments to a partial node later, so nothing can be said yet about those that it lacks.
-    if not node.get("_partial_") and "_args_" not in node:
+    if not node.get("_partial_"):
         for name in names:
             if parameters[name].default is inspect.Parameter.empty and name not in {*written, *passed}:
                 raise Mistake(f"{target} needs the argument '{name}'; add it to the node with this _target_.")

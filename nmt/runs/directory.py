@@ -12,6 +12,7 @@ import yaml
 
 from nmt.config.direction import Direction
 from nmt.config.keys import normal_form
+from nmt.config.trusted import read_plain_yaml
 from nmt.data.cache import file_digest
 from nmt.errors import Mistake
 from nmt.files import PART, not_a_folder, read_json, write_bytes, write_json
@@ -143,11 +144,7 @@ class RunDirectory:
 
     def _stored(self) -> dict[str, Any]:
         """The contents of config.yaml; empty if it is not a dictionary."""
-        file = self.path / _CONFIG
-        try:
-            config = yaml.safe_load(file.read_text(encoding="utf-8"))
-        except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-            raise Mistake(f"{file} is damaged: it is not YAML.") from error
+        config = read_plain_yaml(self.path / _CONFIG)
         return config if isinstance(config, dict) else {}
 
     def write_tokenizers(self, tokenizers: TokenizerPair, direction: Direction | None) -> None:

@@ -10,7 +10,7 @@ from safetensors import SafetensorError
 from nmt.config.messages import stored_invalid
 from nmt.config.nodes import Node, make
 from nmt.config.schema import EncoderSettings, validated
-from nmt.config.trusted import FOR_LOADING, check_targets
+from nmt.config.trusted import FOR_LOADING, check_nodes
 from nmt.errors import Mistake
 from nmt.models import MaskedTransformer, VocabularySizes
 from nmt.models.embeddings import with_plain_weights
@@ -32,7 +32,7 @@ class LoadedEncoder(NamedTuple):
 def build_encoder(model: Node, tokenizers: TokenizerPair) -> MaskedTransformer:
     """The encoder with fresh weights, for a vocabulary of the tokenizers' size."""
     sizes = VocabularySizes(tokenizers.source.size, tokenizers.target.size, tokenizers.joint)
-    encoder: MaskedTransformer = make(model)(vocabulary=sizes)
+    encoder: MaskedTransformer = make(model, MaskedTransformer)(vocabulary=sizes)
     return encoder
 
 
@@ -46,7 +46,7 @@ def load_encoder(path: Path, device: str) -> LoadedEncoder:
     directory = EncoderDirectory(path)
     directory.require_finished()
     config = directory.config()
-    check_targets(config["model"], path / "config.yaml", FOR_LOADING)
+    check_nodes(config, path / "config.yaml", FOR_LOADING)
     try:
         settings = validated(EncoderSettings, config)
     except Mistake as error:

@@ -17,8 +17,9 @@ from nmt.config.direction import Direction
 from nmt.config.messages import stored_invalid
 from nmt.config.nodes import Node, make
 from nmt.config.schema import RunSettings, validated
-from nmt.config.trusted import FOR_LOADING, check_targets
+from nmt.config.trusted import FOR_LOADING, check_nodes
 from nmt.data.documents import ContextWindow, documents_of_file
+from nmt.decoding.binding import Algorithm
 from nmt.errors import Mistake
 from nmt.files import atomic_write, existing_file
 from nmt.models import Seq2Seq, VocabularySizes
@@ -62,8 +63,8 @@ class LoadedRun(NamedTuple):
 def build_model(model: Node, tokenizers: TokenizerPair, context: Node | None = None) -> Seq2Seq:
     """A model with fresh weights, for vocabularies of the tokenizers' sizes; `context` makes it a document model."""
     sizes = VocabularySizes(tokenizers.source.size, tokenizers.target.size, tokenizers.joint)
-    sentence = make(model)(vocabulary=sizes)
-    return sentence if context is None else make(context)(sentence)
+    sentence: Seq2Seq = make(model, Seq2Seq)(vocabulary=sizes)
+    return sentence if context is None else make(context, Seq2Seq)(sentence)
 
 
 def context_window(settings: RunSettings) -> ContextWindow:
@@ -99,7 +100,7 @@ def load_run(path: Path, device: str, precision: str = "float32") -> LoadedRun:
     directory = RunDirectory(path)
     directory.require_finished()
     config = directory.config()
-    check_targets([config["model"], config["search"], config.get("context", {})], path / "config.yaml", FOR_LOADING)
+    check_nodes(config, path / "config.yaml", FOR_LOADING)
     try:
         settings = validated(RunSettings, config)
     except Mistake as error:
@@ -107,7 +108,7 @@ def load_run(path: Path, device: str, precision: str = "float32") -> LoadedRun:
     tokenizers = directory.tokenizers(settings.direction, directory.metrics(), settings.tokenizer.tone_marks)
     try:
         model = build_model(settings.model, tokenizers, settings.context.model)
-        make(settings.search)
+        make(settings.search, Algorithm)
     except Mistake as error:
         raise Mistake(
             f"{path / 'config.yaml'} does not describe a model and a search that this version of nmt can build "

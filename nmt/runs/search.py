@@ -60,7 +60,7 @@ def build_translator(
     """
     first = runs[0]
     settings = search_config(first.settings.search, search or {})
-    algorithm: Algorithm = make(settings)
+    algorithm: Algorithm = make(settings, Algorithm)
     model: Decodable = first.model if len(runs) == 1 else Ensemble([run.model for run in runs])
     bound = bind(algorithm, model) if engine is None else engine.bind(algorithm)
     if workers > 1 and first.device.type != "cpu":

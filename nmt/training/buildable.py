@@ -8,6 +8,7 @@ from torch import nn
 
 from nmt.config.nodes import make
 from nmt.config.schema import RunSettings
+from nmt.decoding.binding import Algorithm
 from nmt.errors import Mistake
 from nmt.kernels.dropout import Dropout
 from nmt.models import Seq2Seq
@@ -27,7 +28,7 @@ def check_translation(settings: RunSettings, model: Seq2Seq) -> None:
             f"weights for only {most} of them: lower context.sentences, or raise the scorer's max_length."
         )
     _warn_of_equal_passes(make(settings.objective), model)
-    make(settings.search)
+    make(settings.search, Algorithm)
 
 
 def _check_sites(settings: RunSettings, model: Seq2Seq) -> None:

@@ -53,7 +53,9 @@ def build_loggers(loggers: Node, run: Path, logs: Path) -> list[Logger]:
     }
     return [
         make(
-            {key: given_now.get(key) if value is None else value for key, value in node.items()}, save_dir=str(version)
+            {key: given_now.get(key) if value is None else value for key, value in node.items()},
+            Logger,
+            save_dir=str(version),
         )
         for node in loggers.values()
     ]

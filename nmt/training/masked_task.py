@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.utils import parametrize
+from torch.optim import Optimizer
 
 from nmt.config.nodes import make
 from nmt.config.schema import EncoderSettings
@@ -64,7 +65,7 @@ def build_masked_task(settings: EncoderSettings, model: MaskedTransformer) -> Ma
     """The task of masked pretraining, with its optimizer and schedule."""
     return MaskedTask(
         model,
-        make(settings.optimizer),
+        make(settings.optimizer, Optimizer),
         make(settings.schedule),
         seed=settings.seed,
         gradient_clip_val=settings.trainer.gradient_clip_val,

@@ -8,6 +8,7 @@ from nmt.config.keys import value_at
 from nmt.config.messages import written
 from nmt.config.nodes import Config
 from nmt.config.schema import NOT_STORED, LoopSettings
+from nmt.errors import Mistake
 from nmt.runs.encoder import LoadedEncoder
 from nmt.runs.load import LoadedRun
 from nmt.training.limits import LIMITS
@@ -67,7 +68,14 @@ def changed_command(command: str, before: Config, after: Config) -> str:
         for key in (*MAY_CHANGE, *BATCHES)
         if key != LOGGER and value_at(after, key) != value_at(before, key)
     }
-    kept = [word for word in shlex.split(command) if word.lstrip("+").split("=")[0] not in {*changed, "resume"}]
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise Mistake(
+            f"The command that metrics.json records, {command!r:.100}, is not a command line, because its quotes do not "
+            "match: copy the run's own metrics.json back, or start a new run."
+        ) from error
+    kept = [word for word in words if word.lstrip("+").split("=")[0] not in {*changed, "resume"}]
     given = [f"{key}={written(value)}" for key, value in changed.items()]
     # A schedule defined by the length of training keeps its original length.
     if "trainer.max_steps" in changed and (steps := value_at(after, "schedule.steps")) is not None:

@@ -41,7 +41,7 @@ class MaskedPretraining(TrainingKind[EncoderSettings, MaskedTransformer]):
         return ConfigOrigin(config, validated(EncoderSettings, config), original=asked)
 
     def trial_model(self, settings: EncoderSettings) -> MaskedTransformer:
-        model: MaskedTransformer = make(settings.model)(vocabulary=VocabularySizes(8, 8, joint=True))
+        model: MaskedTransformer = make(settings.model, MaskedTransformer)(vocabulary=VocabularySizes(8, 8, joint=True))
         return model
 
     def corpora(self, settings: EncoderSettings) -> "TextFiles":

@@ -10,7 +10,7 @@ from nmt.config.job import Job
 from nmt.config.keys import value_at, with_values
 from nmt.config.nodes import Config
 from nmt.config.schema import NOT_STORED, LoopSettings, validated
-from nmt.config.trusted import FOR_RESUMING, check_targets
+from nmt.config.trusted import check_nodes
 from nmt.errors import Mistake
 from nmt.runs.directory import RunDirectory
 from nmt.training.checkpoints import newest_whole
@@ -40,7 +40,7 @@ def stored_run(
     except Mistake as error:
         raise Mistake(f"{run.path / 'config.yaml'} cannot be used: {error}") from error
     finished = metrics.get("finished", False) and run.weights.is_file()
-    check_targets(stored, run.path / "config.yaml", FOR_RESUMING, given=job.config)
+    check_nodes(stored, run.path / "config.yaml", given=job.config)
     config = resumed_config(job, stored, metrics, run.path)
     if finished:
         check_continues(stored, config, validated(settings_class, config), run.path, metrics)

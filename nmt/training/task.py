@@ -137,7 +137,7 @@ def build_task(settings: RunSettings, model: Seq2Seq) -> TranslationTask:
     """The task of training a translation model, with its optimizer, schedule and objective."""
     return TranslationTask(
         model,
-        make(settings.optimizer),
+        make(settings.optimizer, Optimizer),
         make(settings.schedule),
         make(settings.objective),
         seed=settings.seed,

@@ -65,8 +65,8 @@ class Translation(TrainingKind[RunSettings, Seq2Seq]):
         return finished_run(settings, run.path)
 
     def trial_model(self, settings: RunSettings) -> Seq2Seq:
-        model: Seq2Seq = make(settings.model)(vocabulary=VocabularySizes(8, 8, joint=False))
-        return model if settings.context.model is None else make(settings.context.model)(model)
+        model: Seq2Seq = make(settings.model, Seq2Seq)(vocabulary=VocabularySizes(8, 8, joint=False))
+        return model if settings.context.model is None else make(settings.context.model, Seq2Seq)(model)
 
     def check_choices(self, settings: RunSettings, model: Seq2Seq) -> None:
         check_translation(settings, model)

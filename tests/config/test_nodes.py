@@ -39,12 +39,22 @@ def test_a_node_and_the_nodes_inside_it_become_objects() -> None:
         (part(width=1, inner=[part()]), r"\.Part needs the argument 'width'"),
         ({"_target_": "torch.optim.Nope"}, r"^Error loading 'torch\.optim\.Nope'\. Check the value of _target_\.$"),
         ({"_target_": "nowhere.Part"}, r"^Error loading 'nowhere\.Part'\. Check the value of _target_\.$"),
+        (part(width=1, _args_=[2]), r"\.Part has the key _args_, which a node must not have\. Leave it out\.$"),
+        (part(width=1, inner=part(width=1, _convert_="all")), r"\.Part has the key _convert_, which"),
+        (part(width=1, _partial_=7), r"^_partial_ of .*\.Part is 7; it must be true or false\.$"),
         ({"_target_": "torch.pi"}, r"^Error loading 'torch\.pi'\. Check the value of _target_\.$"),
     ],
 )
 def test_a_node_that_does_not_fit_its_constructor_is_a_mistake(node: dict[str, Any], message: str) -> None:
     with pytest.raises(Mistake, match=message):
         make(node)
+
+
+@pytest.mark.parametrize("node", [part(width=1), part(_partial_=True)])
+def test_a_node_makes_what_its_place_needs(node: dict[str, Any]) -> None:
+    make(node, Part)
+    with pytest.raises(Mistake, match=r"\.Part makes no BaseModel, which is needed here\. Choose another _target_\.$"):
+        make(node, BaseModel)
 
 
 @pytest.mark.parametrize("call", [lambda: make(part(width=-1)), lambda: make(part(_partial_=True))(-1)])

@@ -16,14 +16,15 @@ import torch
 import yaml
 
 import nmt
+from nmt.cli.compose import configuration
 from nmt.commands.average import average
 from nmt.commands.compare import compare
 from nmt.commands.evaluate import evaluate
 from nmt.commands.export_attention import export_attention
 from nmt.commands.train import train
 from nmt.config.job import Job
-from nmt.config.nodes import CONFIGS
-from nmt.config.trusted import FOR_RESUMING, check_targets
+from nmt.config.keys import with_values
+from nmt.config.trusted import check_nodes, read_plain_yaml
 from nmt.errors import Mistake
 from nmt.maps.map_files import MapFolder
 
@@ -33,7 +34,15 @@ TARGETS = [
     "nmt.runs.directory.os.system",
     "torch.hub.load",
     "torch.optim.os.system",
+    "torch.optim.lr_scheduler.LambdaLR",
     "nmt.no",
+    "nmt.decoding.workers._exit_with_parent",
+    "nmt.decoding.workers.Workers._start",
+    "nmt.attention.Attention",
+    "nmt.models.norms.ScaleNorm",
+    "x" * 100_000,
+    5,
+    ["nmt.models.Luong"],
 ]
 
 
@@ -93,10 +102,10 @@ def test_a_pickle_in_place_of_a_checkpoint_is_not_loaded(
     assert not (corpus_copy / "harm").exists()
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: str(target)[:40])
 @pytest.mark.parametrize("part", ["model", "search", "optimizer", "schedule", "logger"])
 def test_no_configuration_of_a_run_makes_anything_foreign(
-    trained: Path, corpus_copy: Path, job: Callable[..., Job], part: str, target: str
+    trained: Path, corpus_copy: Path, job: Callable[..., Job], part: str, target: Any
 ) -> None:
     config = yaml.safe_load((trained / "config.yaml").read_text(encoding="utf-8"))
     node = {"_target_": target, "_args_": [f"touch {corpus_copy / 'harm'}"], "command": f"touch {corpus_copy / 'harm'}"}
@@ -104,20 +113,67 @@ def test_no_configuration_of_a_run_makes_anything_foreign(
     (trained / "config.yaml").write_text(yaml.safe_dump(config))
     if part in ("model", "search"):
         refused(lambda: nmt.load(trained))
-    with pytest.raises(Mistake, match=f"names '{target}', which does not belong to nmt.models"):
+    with pytest.raises(Mistake, match=f"names .* at {part}.*, where only .* may stand; it is not loaded") as error:
         train(job("train", resume="true", trainer__max_steps=99))
+    assert len(str(error.value)) < 700
     assert not (corpus_copy / "harm").exists()
 
 
-def test_the_classes_of_our_loggers_and_no_others_are_made() -> None:
-    files = (CONFIGS / "logger").glob("*.yaml")
-    nodes = [node for file in files for node in yaml.safe_load(file.read_text(encoding="utf-8")).values()]
-    ours = {node["_target_"] for node in nodes if isinstance(node, dict)}
-    assert len(ours) == 4
-    assert {name for name in FOR_RESUMING if name.startswith("lightning")} == ours
-    check_targets([{"_target_": name} for name in ours], Path("config.yaml"), FOR_RESUMING)
-    with pytest.raises(Mistake, match=r"names 'lightning.pytorch.loggers.CometLogger', which does not belong"):
-        check_targets({"_target_": "lightning.pytorch.loggers.CometLogger"}, Path("config.yaml"), FOR_RESUMING)
+def composed(*arguments: str) -> dict[str, Any]:
+    return configuration("train", ["run_dir=none", *arguments])
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["model=luong", "encoder@model=lstmn", "decoder@model=lstmn"],
+        ["model=transformer", "norm@model=scale_norm", "scorer@cross=gaussian", "normalizer@cross=sparsemax"],
+        ["model=bahdanau", "context=hierarchical_encoder", "window=local_m"],
+        ["context=hierarchical", "window=local_p", "search=sampling"],
+        ["context=hierarchical_decoder", "schedule=cosine", "objective=simcut", "initializer=small", "optimizer=sgd"],
+        ["context=concatenate", "schedule=plateau", "objective=r_drop", "initializer=uniform", "optimizer=adadelta"],
+        ["logger=wandb", "scorer=location", "schedule=late_halving", "trainer.max_steps=9", "search.beam_size=2"],
+        ["logger=mlflow", "experiment=luong2015_local_p"],
+    ],
+    ids=" ".join,
+)
+def test_every_choice_may_be_stored(arguments: list[str]) -> None:
+    check_nodes(composed(*arguments), Path("config.yaml"))
+
+
+def test_a_pretrained_encoder_may_be_stored() -> None:
+    check_nodes(configuration("pretrain", ["run_dir=none", "norm@model=scale_norm"]), Path("config.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("search.constraints", None, r"search\.constraints must be a group of settings, not 'null'"),
+        ("search.constraints.max_length_ratio", "much", r"max_length_ratio must be a number, not 'much'"),
+        ("search.beams", 3, r"Unknown key 'search\.beams'\. Did you mean 'search\.beam_size'\?"),
+        ("model.dim", [1], r"model\.dim must be a whole number, not '\[1\]'"),
+        ("model.norm", "layer_norm", r"model\.norm must be a group of settings, not 'layer_norm'"),
+        ("model.cross.window", 3, r"model\.cross\.window must be a group of settings"),
+        ("model._partial_", 7, r"model\._partial_ must be true or false"),
+        ("logger.csv._partial_", 7, r"Unknown key 'logger\.csv\._partial_'"),
+        ("logger.csv.prefix", "${oc.env:HOME}", r"holds '\$\{oc\.env:HOME\}', which is an unresolved interpolation"),
+        (
+            "logger.comet",
+            {"_target_": "lightning.pytorch.loggers.CometLogger"},
+            r"CometLogger' at logger\.comet, where",
+        ),
+        ("callbacks.mine", {"_target_": "nmt.models.Luong"}, r"Luong' at callbacks\.mine, where no class may stand"),
+        (
+            "model.norm._target_",
+            "nmt.models.Luong",
+            r"Luong' at model\.norm, where only nmt\.models\.norms\.LayerNorm,",
+        ),
+        ("trainer.mine", {"_target_": "os.getcwd"}, r"'os\.getcwd' at trainer\.mine, where no class may stand"),
+    ],
+)
+def test_a_stored_value_fits_its_place(key: str, value: Any, message: str) -> None:
+    with pytest.raises(Mistake, match=message):
+        check_nodes(with_values(composed(), {key: value}), Path("config.yaml"))
 
 
 class GivenOptimizer(torch.optim.SGD):
@@ -135,14 +191,12 @@ def test_what_the_user_gives_may_be_made(trained: Path, job: Callable[..., Job])
         train(job("train", resume="true", trainer__max_steps=99, optimizer___target_=target))
 
 
-def test_a_list_of_a_billion_values_is_not_walked_through(trained: Path) -> None:
-    config = (trained / "config.yaml").read_text(encoding="utf-8")
-    bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
-        f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9)
-    )
-    (trained / "config.yaml").write_text(bomb + config.replace("model:\n", "model:\n  more: *a8\n", 1))
+@pytest.mark.parametrize("place", ["model:\n  more: ", "start_from: ", "filters:\n  max_tokens: ", "data:\n  train: "])
+def test_a_list_of_a_billion_values_is_not_walked_through(tmp_path: Path, place: str) -> None:
+    levels = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12))
+    (tmp_path / "config.yaml").write_text(f"a0: &a0 [x, x, x, x, x, x, x, x, x]\n{levels}{place}*a11\n")
     with pytest.raises(Mistake, match="has more than 10,000 values"):
-        nmt.load(trained)
+        read_plain_yaml(tmp_path / "config.yaml")
 
 
 @pytest.mark.parametrize(
@@ -154,13 +208,51 @@ def test_a_list_of_a_billion_values_is_not_walked_through(trained: Path) -> None
         "!!binary aGFybQ==",
         "&a [*a]",
         "2026-11-22",
+        "2026-99-99",
+        "!!bool maybe",
+        "!!int ''",
+        "!!timestamp x",
+        "!!seq x",
+        "!!map [a]",
+        "!!python/name:os.system x",
+        "=",
+        "{<<: [{a: 1}]}",
+        "{5: a}",
+        "{[a]: b}",
     ],
 )
-def test_other_kinds_of_values_are_refused(trained: Path, more: str) -> None:
-    config = (trained / "config.yaml").read_text(encoding="utf-8")
-    (trained / "config.yaml").write_text(config.replace("model:\n", f"model:\n  more: {more}\n", 1))
+def test_other_kinds_of_values_are_refused(tmp_path: Path, more: str) -> None:
+    (tmp_path / "config.yaml").write_text(f"model:\n  more: {more}\n")
     with pytest.raises(Mistake, match=r"which no configuration has|more than 10,000 values"):
-        nmt.load(trained)
+        read_plain_yaml(tmp_path / "config.yaml")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("9" * 5000, r"holds the number '9+\.\.\., which is too large for any setting"),
+        ("0x" + "f" * 20, "which is too large for any setting"),
+        (":".join(["9"] * 30), "which is too large for any setting"),
+        ("1" + ":0" * 5000 + ".5", "which is too large for any setting"),
+        ("%YAML 1." + "9" * 5000 + "\n---\na: 1", "is damaged: it is not YAML"),
+        (r'"\UFFFFFFFF"', "is damaged: it is not YAML"),
+        (r'"\ud800"', "holds a text with a character that no configuration has"),
+        (r'"\0": 1', "holds a text with a character that no configuration has"),
+        ("a: " + "[" * 60 + "]" * 60, "is nested more than 50 levels deep"),
+        ("# " + "x" * 2**18, "has more than 256 KiB"),
+    ],
+    ids=lambda text: text[:20],
+)
+def test_a_value_that_python_cannot_hold_is_refused(tmp_path: Path, content: str, message: str) -> None:
+    (tmp_path / "config.yaml").write_text(content)
+    with pytest.raises(Mistake, match=message) as error:
+        read_plain_yaml(tmp_path / "config.yaml")
+    assert len(str(error.value)) < 500 + len(str(tmp_path))
+
+
+def test_an_alias_is_read(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("a: &a [1, 2.5, true, null, x]\nb: *a\n")
+    assert read_plain_yaml(tmp_path / "config.yaml")["b"] == [1, 2.5, True, None, "x"]
 
 
 @pytest.mark.parametrize("deep", ["[" * 100_000, '{"a":' * 100_000])
