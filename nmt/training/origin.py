@@ -72,8 +72,8 @@ def changed_command(command: str, before: Config, after: Config) -> str:
         words = shlex.split(command)
     except ValueError as error:
         raise Mistake(
-            f"The command that metrics.json records, {command!r:.100}, is not a command line, because its quotes do not "
-            "match: copy the run's own metrics.json back, or start a new run."
+            f"The command that metrics.json records, {command!r:.100}, is not a command line, because its quotes do "
+            "not match: copy the run's own metrics.json back, or start a new run."
         ) from error
     kept = [word for word in words if word.lstrip("+").split("=")[0] not in {*changed, "resume"}]
     given = [f"{key}={written(value)}" for key, value in changed.items()]
