@@ -4,11 +4,11 @@ import errno
 import json
 import logging
 import os
+import secrets
 import shlex
 import shutil
 import tempfile
 import time
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,7 +24,9 @@ except ImportError:  # Windows
 logger = logging.getLogger(__name__)
 
 PART = ".part"
-"""The suffix of a file that is still being written."""
+"""The suffix of a file or folder that is still being written."""
+NOT_THROUGH_LINKS: int = getattr(os, "O_NOFOLLOW", 0)
+"""Makes os.open refuse a symbolic link; Windows has no such flag, and lets only administrators make links."""
 
 # These commands keep the archive.
 _UNPACK = {".gz": "gunzip -k", ".zst": "unzstd", ".xz": "unxz -k", ".bz2": "bunzip2 -k"}
@@ -36,13 +38,15 @@ _held: set[int] = set()
 def atomic_write(path: Path, former: Path | None = None) -> Iterator[Path]:
     """Yields the path of a temporary file to write. On success the file replaces `path`; on an error it is deleted.
 
-    If `former` is given, the previous file at `path` is moved there.
+    If `former` is given, the previous file at `path` is moved there. A symbolic link at either path is replaced, not
+    followed.
     """
-    part = path.with_name(path.name + PART)
+    part = _part_of(path)
+    # A folder that somebody else made may contain links that lead anywhere, so the name must be new.
+    os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NOT_THROUGH_LINKS, 0o666))
     try:
         yield part
-        with part.open("r+b") as written:
-            os.fsync(written.fileno())  # so that a power cut cannot leave an empty file under the final name
+        _sync(part)  # so that a power cut cannot leave an empty file under the final name
         if former is not None and path.exists():
             os.replace(path, former)
         os.replace(part, path)
@@ -57,13 +61,17 @@ def atomic_folder(path: Path, replace: bool = False) -> Iterator[Path]:
 
     If `path` is a non-empty folder by then, `replace` decides whether the new folder replaces it or is discarded.
     """
-    part, former = (path.with_name(f".{path.name}.{uuid.uuid4().hex}") for _ in range(2))
-    part.mkdir(parents=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part, former = _part_of(path), _part_of(path)
+    part.mkdir()
     try:
         yield part
-        replaces = replace and path.is_dir()
+        for folder, _, names in os.walk(part):
+            for name in [*names, "."]:
+                _sync(Path(folder, name))
+        replaces = path.is_dir() if replace else path.is_symlink() and not path.is_dir()
         if replaces:
-            path.rename(former)  # because a rename cannot replace a folder with files in it
+            path.rename(former)  # because a rename cannot replace a folder with files in it, nor a link
         try:
             part.rename(path)
         except BaseException as error:
@@ -72,10 +80,76 @@ def atomic_folder(path: Path, replace: bool = False) -> Iterator[Path]:
             elif isinstance(error, OSError) and path.is_dir():
                 return  # another process was faster
             raise
+        _sync(path.parent)
         if replaces:
-            shutil.rmtree(former, ignore_errors=True)
+            remove(former)
     finally:
         shutil.rmtree(part, ignore_errors=True)
+
+
+def _part_of(path: Path) -> Path:
+    """A new name, which nobody can predict, beside `path`."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(8)}{PART}")
+
+
+def is_part(path: Path, name: str) -> bool:
+    """Whether a path is what an interrupted writer of a file of that name left behind."""
+    return path.name.startswith(f".{name}.") and path.suffix == PART
+
+
+def _sync(path: Path) -> None:
+    """Waits until a file, or the list of files of a folder, is on the disk."""
+    if os.name == "nt" and path.is_dir():  # Windows opens no folders
+        return
+    handle = os.open(path, os.O_RDWR if path.is_file() else os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def remove(folder: Path) -> None:
+    """Deletes a folder with its contents, as far as possible; of a symbolic link, only the link."""
+    if folder.is_symlink():
+        folder.unlink()
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove_parts(folder: Path) -> None:
+    """Deletes what interrupted writers left behind in a folder. No other process may be writing there."""
+    for part in folder.glob(f".*{PART}"):
+        if part.is_dir():
+            remove(part)
+        else:
+            part.unlink()
+
+
+def check_links(folder: Path) -> None:
+    """Raises Mistake if a folder below `folder` is a symbolic link that leads out of it, or a broken link does.
+
+    Files that are links are allowed: writers replace a link, and never write to its target.
+    """
+    top = folder.resolve()
+    for parent, folders, files in os.walk(folder):
+        for path in (Path(parent, name) for name in (*folders, *files)):
+            if path.is_symlink() and not path.is_file() and not path.resolve().is_relative_to(top):
+                raise Mistake(
+                    f"{path} is a symbolic link to {path.resolve()}, outside {folder}, where no command may write: "
+                    "replace it with a folder, or mount the other disk there."
+                )
+
+
+def subfolder(folder: Path, name: str) -> Path:
+    """A folder directly below another one, created if necessary. Raises Mistake like `check_links`."""
+    path = folder / name
+    if path.is_symlink() and not path.resolve().is_relative_to(folder.resolve()):
+        raise Mistake(
+            f"{path} is a symbolic link to {path.resolve()}, outside {folder}, where no command may write: replace it "
+            "with a folder, or choose another folder."
+        )
+    path.mkdir(exist_ok=True)
+    return path
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -85,10 +159,15 @@ def write_bytes(path: Path, content: bytes) -> None:
         part.write_bytes(content)
 
 
+def write_text(path: Path, text: str) -> None:
+    """Writes a text file in UTF-8 like `write_bytes`; the ends of its lines are not changed."""
+    write_bytes(path, text.encode())
+
+
 def write_json(path: Path, content: Any) -> None:
     """Writes a JSON file atomically, and creates its folder if necessary."""
     text = json.dumps(content, indent=2, ensure_ascii=False)
-    write_bytes(path, f"{text}\n".encode())
+    write_text(path, f"{text}\n")
 
 
 def read_json(path: Path) -> Any:

@@ -7,15 +7,18 @@ import pytest
 
 from nmt.errors import Mistake
 from nmt.files import (
-    PART,
     atomic_folder,
     atomic_write,
     cache_folder,
     check_folder,
+    check_links,
     check_writable,
     existing_file,
     folder_to_write,
+    is_part,
+    remove_parts,
     write_json,
+    write_text,
 )
 
 
@@ -40,9 +43,69 @@ def test_the_former_file_can_be_kept(tmp_path: Path) -> None:
     file, former = tmp_path / "last", tmp_path / "previous"
     for content in ("one", "two", "three"):
         with atomic_write(file, former) as part:
-            assert part.name == f"last{PART}"
+            assert is_part(part, "last")
             part.write_text(content)
     assert (file.read_text(), former.read_text()) == ("three", "two")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["last", "previous"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="symbolic links need a privilege on Windows")
+def test_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
+    precious, absent = tmp_path / "precious", tmp_path / "absent"
+    precious.mkdir()
+    (precious / "file").write_text("precious")
+    for name, target in (("file", precious / "file"), ("folder", precious), ("broken", absent)):
+        (tmp_path / name).symlink_to(target)
+    write_text(tmp_path / "file", "mine\r\n")
+    for name in ("folder", "broken"):
+        with atomic_folder(tmp_path / name, replace=name == "folder") as part:
+            (part / "deeper").mkdir()
+            (part / "deeper" / "file").write_text("mine")
+        assert (tmp_path / name / "deeper" / "file").read_text() == "mine"
+    assert (tmp_path / "file").read_bytes() == b"mine\r\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["broken", "file", "folder", "precious"]
+    assert [path.read_text() for path in precious.iterdir()] == ["precious"]
+
+
+def test_nobody_can_predict_the_name_of_a_temporary_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = set()
+    for _ in range(5):
+        with atomic_write(tmp_path / "file") as part:
+            names.add(part.name)
+    assert len(names) == 5
+    monkeypatch.setattr("nmt.files.secrets.token_hex", lambda _: "known")
+    (tmp_path / ".file.known.part").symlink_to(tmp_path / "file")
+    with pytest.raises(FileExistsError), atomic_write(tmp_path / "file"):
+        pass
+
+
+def test_what_a_killed_writer_left_behind_is_removed(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "file").touch()
+    (tmp_path / ".a.1.part").mkdir()
+    (tmp_path / ".a.1.part" / "file").touch()
+    (tmp_path / ".b.2.part").touch()
+    (tmp_path / ".c.3.part").symlink_to(tmp_path / "folder")
+    (tmp_path / "mine.part").touch()
+    remove_parts(tmp_path)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "folder", "mine.part"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="symbolic links need a privilege on Windows")
+def test_links_inside_a_folder_and_links_to_files_are_allowed(tmp_path: Path) -> None:
+    outside, folder = tmp_path / "outside", tmp_path / "folder"
+    for path in (outside, folder / "a" / "b"):
+        path.mkdir(parents=True)
+    (outside / "file").touch()
+    (folder / "inside").symlink_to("a")
+    (folder / "a" / "file").symlink_to(outside / "file")
+    check_links(folder)
+    for target in (outside, tmp_path / "absent"):
+        link = folder / "a" / "b" / target.name
+        link.symlink_to(target)
+        with pytest.raises(Mistake, match=rf"^{link} is a symbolic link to {target}, outside {folder}, where no com"):
+            check_links(folder)
+        link.unlink()
 
 
 def test_a_folder_appears_whole(tmp_path: Path) -> None:

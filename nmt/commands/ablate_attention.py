@@ -4,7 +4,7 @@ from pathlib import Path
 
 from nmt.commands.ablate_attention_settings import AblateAttentionSettings
 from nmt.config.job import Job
-from nmt.files import folder_to_write, write_json
+from nmt.files import folder_to_write, write_json, write_text
 from nmt.insight.ablation import ablate, readable_pairs
 from nmt.maps.attention_map import selected_sites
 from nmt.runs.load import load_run
@@ -47,7 +47,7 @@ def ablate_attention(job: Job[AblateAttentionSettings]) -> None:
         bleu = "" if quality.bleu is None or intact.bleu is None else f"{quality.bleu - intact.bleu:+.2f}"
         rows.append([site, str(layer), str(head), way, f"{quality.log_prob - intact.log_prob:+.4f}", bleu])
     table = Table(HEADER, rows)
-    (out / "ablation.csv").write_text(table.csv(), encoding="utf-8")
+    write_text(out / "ablation.csv", table.csv())
     record = {"command": job.command, "sentences": len(test_set.sources), "intact": intact._asdict()}
     record |= conditions([run], test_set, batch_tokens=settings.batch_tokens)
     write_json(out / "ablation.json", record)

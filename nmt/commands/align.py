@@ -5,7 +5,7 @@ from pathlib import Path
 from nmt.commands.align_settings import AlignSettings
 from nmt.config.job import Job
 from nmt.errors import Mistake
-from nmt.files import folder_to_write
+from nmt.files import folder_to_write, write_text
 from nmt.insight.attribution_maps import ATTENTION, map_maker
 from nmt.maps.links import Rates
 from nmt.runs.load import load_run
@@ -61,7 +61,7 @@ def align(job: Job[AlignSettings]) -> None:
     out = folder_to_write("out", test_set.out)
     for name, table in {"alignment": maps_table, "alignment_links": links_table}.items():
         file = out / (f"{name}.csv" if settings.method == ATTENTION else f"{name}_{settings.method}.csv")
-        file.write_text(table.csv(), encoding="utf-8")
+        write_text(file, table.csv())
         print(file)
 
 

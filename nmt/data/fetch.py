@@ -19,7 +19,7 @@ from typing import BinaryIO, NamedTuple
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from nmt.errors import Mistake
-from nmt.files import try_lock
+from nmt.files import NOT_THROUGH_LINKS, try_lock
 
 logger = logging.getLogger(__name__)
 
@@ -100,7 +100,7 @@ def fetch(
     # Without a digest, the part that an earlier call left behind might belong to a different version of the file.
     part = path.with_name(f"{path.name}.part" if digest else f".{path.name}.{uuid.uuid4().hex}.part")
     try:
-        with part.open("ab") as file:
+        with open(part, "ab", opener=_opened) as file:
             if not try_lock(file):
                 raise DownloadFailed(f"Another process is downloading {path}; wait until it has finished.")
             _receive(
@@ -122,6 +122,11 @@ def fetch(
         if part.exists() and (digest is None or not part.stat().st_size):
             part.unlink()
     return True
+
+
+def _opened(path: str, flags: int) -> int:
+    """Opens a file for open(), but no symbolic link."""
+    return os.open(path, flags | NOT_THROUGH_LINKS, 0o666)
 
 
 def _size(file: BinaryIO) -> int:

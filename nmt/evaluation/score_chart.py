@@ -9,6 +9,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from nmt.errors import Mistake
+from nmt.files import atomic_write
 
 _INK = "#333333"
 _LONGEST = 48  # characters; longer names leave no room for the bars
@@ -53,4 +54,5 @@ def score_bars(names: Sequence[str], scores: Sequence[tuple[float, float, float]
     axes.tick_params(axis="y", length=0)
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
-    figure.savefig(path, format="png", dpi=160, facecolor="white")
+    with atomic_write(path) as part:
+        figure.savefig(part, format="png", dpi=160, facecolor="white")

@@ -9,7 +9,7 @@ from nmt.config.messages import unknown
 from nmt.errors import CheckFailed, MissingFile, Mistake
 from nmt.exports.export_run import comparison_pairs, export_run, open_kept
 from nmt.exports.formats import ENGINES, check_extra, open_engine
-from nmt.files import check_writable, locked
+from nmt.files import check_writable, locked, remove_parts
 from nmt.runs.load import LoadedRun, load_run, load_runs
 from nmt.runs.search import Engine
 
@@ -46,6 +46,7 @@ def load_with_engine(
             "run to another folder, or use engine=torch."
         ) from error
     with locked(run.directory.exports, wait=True):
+        remove_parts(run.directory.exports)
         opened, reason = open_kept(run, engine, folder, precision)  # another process may have exported it meanwhile
         if opened is not None:
             return [run], opened

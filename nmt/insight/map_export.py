@@ -9,7 +9,7 @@ from nmt.config.nodes import Node
 from nmt.data.corpus import read_parallel
 from nmt.data.documents import earlier_pairs
 from nmt.errors import Mistake
-from nmt.files import check_writable, existing_file
+from nmt.files import check_writable, existing_file, write_text
 from nmt.insight.forced_maps import IdPair, first_ranked
 from nmt.insight.provenance import described_files, described_run
 from nmt.maps.attention_map import SentenceMaps
@@ -124,7 +124,7 @@ def export_maps(
         clear(paths.out)  # what was drawn from the maps that were replaced
     if left_out:
         rows = [[str(pair.line), str(pair.rank), reason] for pair, reason in left_out]
-        (paths.out / LEFT_OUT).write_text(Table(["line", "rank", "reason"], rows).csv(), encoding="utf-8")
+        write_text(paths.out / LEFT_OUT, Table(["line", "rank", "reason"], rows).csv())
         logger.warning(
             "%d of %d sentence pairs have no maps; %s lists them. Line %d: %s.",
             len(left_out),

@@ -10,6 +10,7 @@ import numpy as np
 from PIL import Image
 
 from nmt.errors import Mistake
+from nmt.files import atomic_write, subfolder
 from nmt.maps.attention_map import SentenceMaps, selected
 from nmt.maps.drawing import Drawing, layer_and_head, warn_of_missing_glyphs
 from nmt.maps.map_files import MapFolder, file_stem
@@ -45,8 +46,7 @@ def draw_films(
     """
     kinds = [kind for kind in FILMS if kind in drawing.formats]
     folders = sorted(folders, key=_step)
-    target = out / "pictures"
-    target.mkdir(exist_ok=True)
+    target = subfolder(out, "pictures")
     wanted = folders[0].lines if lines is None else lines
     pace, total, missing = Pace("sentences filmed"), folders[0].number(wanted), set[str]()
     # Only one sentence of all folders is in memory at a time.
@@ -97,7 +97,8 @@ def _write_gif(path: Path, frames: Sequence[Image.Image]) -> None:
     # one palette for all frames, by 10 or more, which flickers.
     images = [frame.quantize(method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE) for frame in frames]
     durations = [1000 // _PER_SECOND] * (len(images) - 1) + [1000 * _LAST // _PER_SECOND]
-    images[0].save(path, save_all=True, append_images=images[1:], duration=durations, loop=0)
+    with atomic_write(path) as part:
+        images[0].save(part, "GIF", save_all=True, append_images=images[1:], duration=durations, loop=0)
 
 
 def _write_mp4(path: Path, frames: Sequence[Image.Image]) -> None:
@@ -106,13 +107,23 @@ def _write_mp4(path: Path, frames: Sequence[Image.Image]) -> None:
         frame.save(pictures, format="png")
     # Players want an even number of pixels on each side, and colors in this format.
     made_of = ["-f", "image2pipe", "-c:v", "png", "-framerate", str(_PER_SECOND), "-i", "-"]
-    made_like = ["-vf", "pad=ceil(iw/2)*2:ceil(ih/2)*2:color=white", "-pix_fmt", "yuv420p", "-movflags", "+faststart"]
-    ended = subprocess.run(
-        ["ffmpeg", "-y", "-loglevel", "error", *made_of, *made_like, str(path.resolve())],
-        input=pictures.getvalue(),
-        capture_output=True,
-        check=False,
-    )
-    if ended.returncode:
-        reason = ended.stderr.decode(errors="replace").strip().rpartition("\n")[2] or "it gave no reason"
-        raise Mistake(f"ffmpeg could not write {path} ({reason}): install another ffmpeg, or use formats=[gif].")
+    made_like = [
+        "-vf",
+        "pad=ceil(iw/2)*2:ceil(ih/2)*2:color=white",
+        "-pix_fmt",
+        "yuv420p",
+        "-movflags",
+        "+faststart",
+        "-f",
+        "mp4",
+    ]
+    with atomic_write(path) as part:
+        ended = subprocess.run(
+            ["ffmpeg", "-y", "-loglevel", "error", *made_of, *made_like, str(part.resolve())],
+            input=pictures.getvalue(),
+            capture_output=True,
+            check=False,
+        )
+        if ended.returncode:
+            reason = ended.stderr.decode(errors="replace").strip().rpartition("\n")[2] or "it gave no reason"
+            raise Mistake(f"ffmpeg could not write {path} ({reason}): install another ffmpeg, or use formats=[gif].")

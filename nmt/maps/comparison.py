@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from nmt.errors import Mistake
+from nmt.files import subfolder
 from nmt.maps.attention_map import selected
 from nmt.maps.drawing import PICTURES, Drawing, layer_and_head, line_and_rank, warn_of_missing_glyphs
 from nmt.maps.map_files import MapFolder, file_stem
@@ -34,8 +35,7 @@ def draw_side_by_side(
             f"{folders[0].path} has maps at {', '.join(drawings[0].drawn_sites)}, and none of these sites is in all "
             "other folders: name folders that share a site."
         )
-    target = out / "pictures"
-    target.mkdir(exist_ok=True)
+    target = subfolder(out, "pictures")
     pace, drawn, refused = Pace("sentences drawn"), 0, ""
     fonts = Look(font=drawings[0].font).fonts
     missing: set[str] = set()

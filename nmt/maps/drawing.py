@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from nmt.errors import Mistake
+from nmt.files import atomic_write, subfolder, write_text
 from nmt.maps.attention_map import SentenceMaps, selected, selected_sites
 from nmt.maps.diagnostics import HeadDiagnostics, Measures, of_one_map, per_head, per_sentence, worst_first
 from nmt.maps.links import MapSelector, selected_word_map
@@ -160,9 +161,9 @@ def draw_tables(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequence[
     """
     formats = drawing.formats
     if "csv" in formats:
-        yield from _tables(folder, drawing, target=out / "csv", lines=lines)
+        yield from _tables(folder, drawing, target=subfolder(out, "csv"), lines=lines)
     if "alignments" in formats:
-        yield from _alignments(folder, drawing, out / "alignments")
+        yield from _alignments(folder, drawing, subfolder(out, "alignments"))
     if "diagnostics" in formats:
         yield from _diagnostics(folder, drawing, out=out, lines=lines)
 
@@ -172,6 +173,8 @@ def clear(out: Path) -> None:
     for name in _FILES:
         (out / name).unlink(missing_ok=True)
     for name, pattern in _FOLDERS.items():
+        if (out / name).is_symlink():
+            continue  # what is in its target may be somebody else's
         for path in (out / name).glob("*"):
             if pattern.fullmatch(path.name):
                 path.unlink()
@@ -187,8 +190,7 @@ def draw_pictures(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequenc
     kinds = [kind for kind in PICTURES if kind in drawing.formats]
     if not kinds:
         return
-    target = out / "pictures"
-    target.mkdir(exist_ok=True)
+    target = subfolder(out, "pictures")
     pace, total = Pace("sentences drawn"), folder.number(lines)
     drawn, refused = 0, ""
     fonts = Look(font=drawing.font).fonts
@@ -247,11 +249,10 @@ def layer_and_head(*axes: tuple[str, int | None, int]) -> str:
 
 
 def _tables(folder: MapFolder, drawing: Drawing, target: Path, lines: Sequence[int]) -> Iterator[str]:
-    target.mkdir(exist_ok=True)
     pace, total = Pace("tables written"), folder.number(lines)
     for sentence in folder.sentences(lines):
         path = target / f"{file_stem(sentence.line, sentence.rank)}.csv"
-        with path.open("w", encoding="utf-8", newline="") as file:
+        with atomic_write(path) as part, part.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(["site", "layer", "head", "row", "row_label", "column", "column_label", "weight"])
             for site, (stacked, rows, columns) in drawing.labeled_maps(sentence):
@@ -276,10 +277,9 @@ def _alignments(folder: MapFolder, drawing: Drawing, target: Path) -> Iterator[s
             links = all_links(weights, drawing.threshold)
             texts[sentence.line] = {f"{name}.align": pharaoh(links[name]) for name in LINKS}
             texts[sentence.line] |= zip(_TEXTS, map(spaced, pieces), strict=True)
-    target.mkdir(exist_ok=True)
     for name in _ALIGNMENTS:
         lines = [texts.get(line, {}).get(name, "") for line in range(1, folder.manifest["made_from"]["lines"] + 1)]
-        (target / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        write_text(target / name, "".join(f"{line}\n" for line in lines))
         yield str(target / name)
 
 
@@ -312,7 +312,7 @@ def _diagnostics(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequence
     }
     tables["heads"] = Table(measured, [cells(row) for row in worst_first(per_head(of_heads), drawing.sort_by)])
     for name, table in tables.items():
-        (out / f"{name}.csv").write_text(table.csv(), encoding="utf-8")
+        write_text(out / f"{name}.csv", table.csv())
         yield str(out / f"{name}.csv")
     yield f"Heads sorted by {drawing.sort_by}, worst first:"
     yield tables["heads"].markdown()

@@ -2,7 +2,7 @@
 
 import json
 import re
-import shutil
+import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -12,7 +12,7 @@ import numpy as np
 
 from nmt.data.cache import file_digest
 from nmt.errors import Mistake
-from nmt.files import read_json, write_bytes
+from nmt.files import PART, read_json, remove_parts, subfolder, write_text
 from nmt.maps.attention_map import AttentionMap, EarlierPair, Labels, LocalWindow, SentenceMaps, site_labels
 from nmt.maps.words import word_ids
 
@@ -165,24 +165,19 @@ def write_maps(
     """
     if (folder / MANIFEST).exists():
         MapFolder(folder)  # raises if the folder is not ours to replace
-    new = folder / f"{_FOLDER}.part"
-    shutil.rmtree(new, ignore_errors=True)
-    new.mkdir(parents=True)
-    try:
-        entries = [_write(new, item) for item in sentences]
-    except BaseException:
-        shutil.rmtree(new, ignore_errors=True)
-        raise
-    entries.sort(key=lambda entry: (entry["line"], entry["rank"]))
-    # Without a manifest, the folder counts as incomplete until the new files are in place. Other programs' files stay.
-    (folder / MANIFEST).unlink(missing_ok=True)
-    (folder / _FOLDER).mkdir(exist_ok=True)
-    for old in (folder / _FOLDER).glob("*.npz"):
-        if _FILE.fullmatch(f"{_FOLDER}/{old.name}"):
-            old.unlink()
-    for file in new.iterdir():
-        file.rename(folder / _FOLDER / file.name)
-    new.rmdir()
+    folder.mkdir(parents=True, exist_ok=True)
+    remove_parts(folder)
+    with tempfile.TemporaryDirectory(prefix=f".{_FOLDER}.", suffix=PART, dir=folder) as new:
+        entries = [_write(Path(new), item) for item in sentences]
+        entries.sort(key=lambda entry: (entry["line"], entry["rank"]))
+        maps = subfolder(folder, _FOLDER)
+        # Without a manifest, the folder counts as incomplete until the new files are in place.
+        (folder / MANIFEST).unlink(missing_ok=True)
+        for old in maps.glob("*.npz"):
+            if _FILE.fullmatch(f"{_FOLDER}/{old.name}"):  # other programs' files stay
+                old.unlink()
+        for file in Path(new).iterdir():
+            file.rename(maps / file.name)
     head = {
         "format": FORMAT,
         "version": VERSION,
@@ -193,7 +188,7 @@ def write_maps(
     # One line per sentence, to keep the manifest short and readable.
     rows = ",\n    ".join(json.dumps(entry, ensure_ascii=False) for entry in entries)
     text = json.dumps(head, indent=2, ensure_ascii=False).removesuffix("\n}")
-    write_bytes(folder / MANIFEST, f'{text},\n  "sentences": [\n    {rows}\n  ]\n}}\n'.encode())
+    write_text(folder / MANIFEST, f'{text},\n  "sentences": [\n    {rows}\n  ]\n}}\n')
     return MapFolder(folder)
 
 

@@ -24,6 +24,7 @@ from PIL import Image
 
 from nmt.config.messages import unknown
 from nmt.errors import Mistake
+from nmt.files import atomic_write
 
 # Comes with matplotlib and covers all Vietnamese letters.
 FONT = "DejaVu Sans"
@@ -146,7 +147,8 @@ class Picture:
 
     def save(self, path: Path) -> None:
         """Writes a .png, .svg or .pdf file, depending on the extension; the same picture gives the same bytes."""
-        self._write(path, path.suffix.removeprefix("."))
+        with atomic_write(path) as part:
+            self._write(part, path.suffix.removeprefix("."))
 
     def pixels(self) -> Image.Image:
         """The picture in memory."""

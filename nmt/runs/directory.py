@@ -3,7 +3,6 @@
 import hashlib
 import os
 import shlex
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,7 +14,7 @@ from nmt.config.keys import normal_form
 from nmt.config.trusted import read_plain_yaml
 from nmt.data.cache import file_digest
 from nmt.errors import Mistake
-from nmt.files import PART, not_a_folder, read_json, write_bytes, write_json
+from nmt.files import check_links, is_part, not_a_folder, read_json, remove, remove_parts, write_bytes, write_json
 from nmt.text import Tokenizer, TokenizerPair
 from nmt.text.tone_marks import ToneMarks
 
@@ -86,6 +85,10 @@ class RunDirectory:
                 "the run again with overwrite=true."
             )
 
+    def check_links(self) -> None:
+        """Raises Mistake if a folder of the run is a symbolic link that leads out of it, where commands would write."""
+        check_links(self.path)
+
     def require_free(self, overwrite: bool) -> None:
         """Raises Mistake if a new run would overwrite something; `overwrite` allows it to replace a run."""
         if self.started and not overwrite:
@@ -95,17 +98,17 @@ class RunDirectory:
             raise Mistake(f"{self.path} exists but is not a run directory; choose another run_dir.")
 
     def _is_free(self) -> bool:
-        """Whether the folder is empty, except for the config.yaml.part of a run that was killed at its start."""
-        return self.path.is_dir() and all(path.name == _CONFIG + PART for path in self.path.iterdir())
+        """Whether the folder is empty, except for what a run that was killed at its start left of its config.yaml."""
+        return self.path.is_dir() and all(is_part(path, _CONFIG) for path in self.path.iterdir())
 
     def clear(self) -> None:
         """Deletes the files of a run and no others."""
         for folder in _FOLDERS:
-            shutil.rmtree(self.path / folder, ignore_errors=True)
+            remove(self.path / folder)
+        remove_parts(self.path)
         tokenizers = [path.name for path in self.path.glob("tokenizer.*.model")]
         for name in (self.weights.name, self.nonfinite.name, _METRICS, _JOINT, *tokenizers, _CONFIG):
-            for file in (self.path / name, self.path / f"{name}{PART}"):
-                file.unlink(missing_ok=True)
+            (self.path / name).unlink(missing_ok=True)
 
     def write_config(self, config: dict[str, Any]) -> None:
         """Writes the configuration, which marks the run as started."""

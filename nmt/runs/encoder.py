@@ -45,6 +45,7 @@ def load_encoder(path: Path, device: str) -> LoadedEncoder:
     torch_device = choose_device(device)
     directory = EncoderDirectory(path)
     directory.require_finished()
+    directory.check_links()
     config = directory.config()
     check_nodes(config, path / "config.yaml", FOR_LOADING)
     try:

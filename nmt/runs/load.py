@@ -99,6 +99,7 @@ def load_run(path: Path, device: str, precision: str = "float32") -> LoadedRun:
     check_precision(precision, torch_device)
     directory = RunDirectory(path)
     directory.require_finished()
+    directory.check_links()
     config = directory.config()
     check_nodes(config, path / "config.yaml", FOR_LOADING)
     try:
@@ -130,8 +131,6 @@ def load_run(path: Path, device: str, precision: str = "float32") -> LoadedRun:
 def save_weights(model: Attending, path: Path) -> None:
     """Writes a model's weights atomically; equal weights give equal bytes. Raises OSError if the disk is full."""
     with system_errors(path), atomic_write(path) as part:
-        part.unlink(missing_ok=True)
-        part.touch()
         permissions = part.stat().st_mode
         safetensors.torch.save_model(model, str(part))
         _sort_metadata(part)

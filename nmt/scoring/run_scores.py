@@ -18,7 +18,7 @@ from nmt.evaluation.buckets import Bucket, by_length, by_rarest_word, words_of
 from nmt.evaluation.comet import Comet
 from nmt.evaluation.sanity import hypothesis_warnings, looks_tokenized
 from nmt.evaluation.scores import Score, all_metrics, corpus_scores, headline_metrics, sentence_scores
-from nmt.files import write_json
+from nmt.files import write_json, write_text
 from nmt.pace import Pace
 from nmt.runs.load import LoadedRun
 from nmt.runs.search import Engine, build_translator, longest_source, search_config
@@ -213,7 +213,7 @@ def _save(test_set: TestSet, result: RunScores, settings: Mapping[str, Any]) -> 
     test_set.out.mkdir(parents=True, exist_ok=True)
     # An interruption must not leave earlier scores next to these hypotheses.
     (test_set.out / "scores.json").unlink(missing_ok=True)
-    (test_set.out / "hypotheses.txt").write_text("".join(f"{line}\n" for line in result.hypotheses), encoding="utf-8")
+    write_text(test_set.out / "hypotheses.txt", "".join(f"{line}\n" for line in result.hypotheses))
     _save_sentences(test_set, result.hypotheses)
     record: dict[str, Any] = {
         **settings,
@@ -259,9 +259,9 @@ def _save_sentences(test_set: TestSet, hypotheses: Sequence[str]) -> None:
     ]
     columns = ("line", "chrF2", "source", "hypothesis")
     table = ["\t".join(columns), *("\t".join(str(row[column]) for column in columns) for row in rows)]
-    (test_set.out / "sentences.tsv").write_text("".join(f"{line}\n" for line in table), encoding="utf-8")
+    write_text(test_set.out / "sentences.tsv", "".join(f"{line}\n" for line in table))
     lines = (json.dumps(row, ensure_ascii=False) for row in rows)
-    (test_set.out / SENTENCES).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    write_text(test_set.out / SENTENCES, "".join(f"{line}\n" for line in lines))
 
 
 def _buckets(buckets: Sequence[Bucket], unit: str) -> list[dict[str, Any]]:

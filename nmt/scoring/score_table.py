@@ -14,7 +14,7 @@ from nmt.evaluation.sanity import hypothesis_warnings, looks_tokenized
 from nmt.evaluation.score_chart import score_bars
 from nmt.evaluation.scores import RESAMPLES, all_metrics, corpus_scores, headline_metrics, sentence_scores
 from nmt.evaluation.significance import TRIALS, approximate_randomization, holm, multi_bootstrap
-from nmt.files import existing_file, read_json, write_json
+from nmt.files import existing_file, read_json, write_json, write_text
 from nmt.runs.load import load_run
 from nmt.scoring.references import warn_of_references
 from nmt.scoring.run_scores import conditions, score_runs
@@ -234,13 +234,11 @@ def report(
     }
     comparison = Comparison(parts, _notes(corrected, test), signatures, dict(without_result or {}))
     out.mkdir(parents=True, exist_ok=True)
-    (out / "comparison.md").write_text(comparison.markdown() + "\n", encoding="utf-8")
+    write_text(out / "comparison.md", comparison.markdown() + "\n")
     for name, part in parts.items():
-        (out / f"{name}.csv").write_text(part.table.csv(), encoding="utf-8")
-    (out / "comparison.tex").write_text(
-        "\n\n".join(part.table.latex() for part in parts.values()) + "\n", encoding="utf-8"
-    )
-    (out / "sentences.csv").write_text(_sentences(systems, references).csv(), encoding="utf-8")
+        write_text(out / f"{name}.csv", part.table.csv())
+    write_text(out / "comparison.tex", "\n\n".join(part.table.latex() for part in parts.values()) + "\n")
+    write_text(out / "sentences.csv", _sentences(systems, references).csv())
     record = {
         "systems": [
             {

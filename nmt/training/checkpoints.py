@@ -16,7 +16,7 @@ from lightning.fabric.plugins.io.torch_io import TorchCheckpointIO
 from lightning.pytorch.callbacks import ModelCheckpoint
 
 from nmt.errors import Mistake
-from nmt.files import PART, atomic_write
+from nmt.files import atomic_write, remove_parts
 from nmt.training.stopping import measured
 
 logger = logging.getLogger(__name__)
@@ -137,8 +137,7 @@ def newest_whole(folder: Path) -> Path | None:
 
 def tidy(folder: Path, whole: Path | None) -> None:
     """Removes half-written files, and renames a damaged last checkpoint if `whole` is the previous one."""
-    for part in folder.glob(f"*{PART}"):
-        part.unlink()
+    remove_parts(folder)
     if whole is not None and whole.name == PREVIOUS and (last := folder / LAST).is_file():
         os.replace(last, folder / DAMAGED)
         logger.warning("%s is damaged and was renamed to %s; resuming from the previous one.", last, DAMAGED)

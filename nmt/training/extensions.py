@@ -1,19 +1,23 @@
 """Lightning's parts that the user of a run chooses: its loggers, and callbacks besides those that nmt needs."""
 
 import os
+import re
 from importlib.util import find_spec
-from pathlib import Path
+from pathlib import Path, PurePath
 from urllib.parse import urlsplit
 
 from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.loggers import Logger
 
+from nmt.config.keys import leaves
 from nmt.config.nodes import Node, make
 from nmt.config.schema import LoopSettings
 from nmt.errors import Mistake
 
 _EXTRAS = ("wandb", "mlflow")
 """The loggers that need a package, which has the name of the logger, as its extra has."""
+_ELSEWHERE = re.compile(r"[/\\~]|(?!https?:)[a-z][a-z\d+.-]*:[/\\]", re.IGNORECASE)
+"""The beginning of a path that is not relative, or of an address other than a server's, such as sqlite:///FILE."""
 _LONGEST_NAME = 128  # of a run in Weights & Biases; the end of a path tells the jobs of a sweep apart
 
 
@@ -36,11 +40,30 @@ def check_extensions(settings: LoopSettings) -> None:
     build_callbacks(settings.callbacks)
 
 
+def check_stored_loggers(loggers: Node, file: Path) -> None:
+    """Raises Mistake if a stored logger would write outside the run directory; anyone may have written `file`.
+
+    The addresses of servers are allowed.
+    """
+    for name, node in loggers.items():
+        values = [
+            (key, str(text))
+            for key, value in leaves(node).items()
+            for text in (value if isinstance(value, list) else [value])
+        ]
+        for key, value in values:
+            if _ELSEWHERE.match(value) or "$" in value or ".." in PurePath(value).parts:
+                raise Mistake(
+                    f"{file} sets logger.{name}.{key} to '{value}', outside the run directory: give the logger again "
+                    f"on the command line, as in logger=csv."
+                )
+
+
 def build_loggers(loggers: Node, run: Path, logs: Path) -> list[Logger]:
     """The loggers of the run in the folder `run`, which write to a new version in its folder `logs`.
 
     CSVLogger would delete the log before a resume. What is null in a logger's node depends on where the run is now, or
-    is secret, so it is not stored with the run.
+    is secret, so it is not stored with the run. Raises Mistake for a logger that would write elsewhere.
     """
     versions = [int(number) for path in logs.glob("version_*") if (number := path.name[8:]).isdecimal()]
     version = logs / f"version_{max(versions, default=-1) + 1}"
@@ -51,14 +74,22 @@ def build_loggers(loggers: Node, run: Path, logs: Path) -> list[Logger]:
         # Lightning reads the variable only when it is imported, and knows no other default than a folder of files.
         "tracking_uri": os.environ.get("MLFLOW_TRACKING_URI") or "sqlite:///mlflow.db",
     }
-    return [
-        make(
+    built = {
+        name: make(
             {key: given_now.get(key) if value is None else value for key, value in node.items()},
             Logger,
             save_dir=str(version),
         )
-        for node in loggers.values()
-    ]
+        for name, node in loggers.items()
+    }
+    for name, made in built.items():
+        folder = made.log_dir  # None for a logger that writes to a server
+        if folder is not None and not Path(folder).resolve().is_relative_to(version.resolve()):
+            raise Mistake(
+                f"logger.{name} would write to {folder}, outside {version}: leave out its name, version and sub_dir, "
+                "or make them relative paths."
+            )
+    return list(built.values())
 
 
 def build_callbacks(callbacks: Node) -> list[Callback]:

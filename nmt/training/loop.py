@@ -14,7 +14,7 @@ from lightning.pytorch.callbacks import Callback, LearningRateMonitor, Timer
 from rich.console import Console
 
 from nmt.errors import FULL_DISK, INTERRUPTED, CheckFailed, Mistake
-from nmt.files import locked, write_json
+from nmt.files import locked, remove_parts, write_json
 from nmt.models.embeddings import with_plain_weights
 from nmt.ranks import rank
 from nmt.runs.directory import RunDirectory
@@ -59,6 +59,7 @@ def writing(prepared: Prepared) -> Iterator[None]:
         # The preparation took minutes, in which another command may have trained in this folder.
         if run.state() != prepared.state:
             raise Mistake(f"Another process has written to {run.path} in the meantime; run the command again.")
+        remove_parts(run.path)
         tidy(run.checkpoints, prepared.checkpoint)
         prepared.store()
         yield

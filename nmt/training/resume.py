@@ -14,6 +14,7 @@ from nmt.config.trusted import check_nodes
 from nmt.errors import Mistake
 from nmt.runs.directory import RunDirectory
 from nmt.training.checkpoints import newest_whole
+from nmt.training.extensions import check_stored_loggers
 from nmt.training.limits import LIMITS, reached_limits
 from nmt.training.origin import LOGGER, MAY_CHANGE, ConfigOrigin, SettingsT
 
@@ -34,6 +35,7 @@ def stored_run(
     """
     if not run.started:
         raise Mistake(f"There is no run to resume in {run.path}; start one without resume=true.")
+    run.check_links()
     stored, metrics = run.config(), run.metrics()
     try:
         validated(settings_class, stored)
@@ -41,6 +43,8 @@ def stored_run(
         raise Mistake(f"{run.path / 'config.yaml'} cannot be used: {error}") from error
     finished = metrics.get("finished", False) and run.weights.is_file()
     check_nodes(stored, run.path / "config.yaml", given=job.config)
+    if not any(key.split(".")[0] == LOGGER for key in job.given):
+        check_stored_loggers(stored["logger"], run.path / "config.yaml")
     config = resumed_config(job, stored, metrics, run.path)
     if finished:
         check_continues(stored, config, validated(settings_class, config), run.path, metrics)

@@ -65,7 +65,7 @@ def test_sentences_are_written_one_at_a_time_and_compressed(tmp_path: Path) -> N
 
     def sentences() -> Iterator[SentenceMaps]:
         for line in range(1, 5):
-            sizes.append((tmp_path / "a.html.part").stat().st_size)
+            sizes.append(next(tmp_path.glob(".a.html.*.part")).stat().st_size)
             yield SentenceMaps(line, 1, ["▁0"] * 40, ["▁0"] * 40, cross(rng.dirichlet([0.05] * 41, (6, 8, 41))).maps)
 
     write_viewer(tmp_path / "a.html", [ViewedRun("a run", sentences())])

@@ -108,7 +108,7 @@ def test_where_none_is_whole_it_is_said(tmp_path: Path) -> None:
 
 def test_what_a_kill_left_half_written_is_removed(tmp_path: Path) -> None:
     last = save(tmp_path, 3)
-    (tmp_path / "last.ckpt.part").write_bytes(b"half")
+    (tmp_path / ".last.ckpt.1234.part").write_bytes(b"half")
     assert newest_whole(tmp_path) == last
     tidy(tmp_path, last)
     assert list(tmp_path.iterdir()) == [last]
@@ -121,7 +121,7 @@ def test_a_full_disk_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.M
     def full(_: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("nmt.training.checkpoints.os.fsync", full)
+    monkeypatch.setattr("nmt.files.os.fsync", full)
     with pytest.raises(OSError, match="No space left"):
         save(tmp_path, 5)
     assert list(tmp_path.iterdir()) == [last]

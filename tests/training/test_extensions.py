@@ -4,6 +4,7 @@ import csv
 import importlib.util
 import json
 import logging
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
@@ -18,6 +19,7 @@ from nmt.commands.pretrain import pretrain
 from nmt.commands.train import train
 from nmt.config.job import Job
 from nmt.errors import Mistake
+from nmt.training.extensions import build_loggers
 
 SHORT = {"run_dir": "new", "trainer__max_steps": 4, "validation__every": 2, "trainer__log_every_n_steps": 1}
 
@@ -187,6 +189,32 @@ def test_a_resumed_run_may_have_other_loggers(
     assert "logger" not in metrics["command"]
     train(job("train", run_dir="new", resume="true", trainer__max_steps=8, logger="none"))
     assert len(remote) == 1
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("sub_dir", "{out}"), ("name", "../../../elsewhere"), ("version", "{out}/a"), ("prefix", "file:///x")],
+)
+def test_a_logger_of_a_run_writes_below_the_run_alone(
+    job: Callable[..., Job], corpus_copy: Path, key: str, value: str
+) -> None:
+    """Whoever made the run may have written its configuration; what the user writes is checked once it is built."""
+    train(job("train", **SHORT, logger="csv"))
+    file, text = corpus_copy / "new" / "config.yaml", value.format(out=corpus_copy / "elsewhere")
+    config = yaml.safe_load(file.read_text(encoding="utf-8"))
+    node = {"_target_": "lightning.pytorch.loggers.TensorBoardLogger", "name": "", "version": "", key: text}
+    file.write_text(yaml.safe_dump({**config, "logger": {"tensorboard": node}}), encoding="utf-8")
+    with pytest.raises(
+        Mistake, match=rf"^new/config\.yaml sets logger\.tensorboard\.{key} to '{re.escape(text)}', out"
+    ):
+        train(job("train", run_dir="new", resume="true", trainer__max_steps=6))
+    if key != "prefix":
+        with pytest.raises(
+            Mistake, match=r"^logger\.tensorboard would write to .*, outside .*new/logs/version_1: leave"
+        ):
+            build_loggers({"tensorboard": node}, corpus_copy / "new", corpus_copy / "new" / "logs")
+    assert not (corpus_copy / "elsewhere").exists()
+    train(job("train", run_dir="new", resume="true", trainer__max_steps=6, logger="csv"))
 
 
 def test_what_is_no_callback_is_refused(job: Callable[..., Job]) -> None:
