@@ -19,7 +19,7 @@ from nmt.commands.pretrain import pretrain
 from nmt.commands.train import train
 from nmt.config.job import Job
 from nmt.errors import Mistake
-from nmt.training.extensions import build_loggers
+from nmt.training.extensions import build_loggers, check_stored_loggers
 
 SHORT = {"run_dir": "new", "trainer__max_steps": 4, "validation__every": 2, "trainer__log_every_n_steps": 1}
 
@@ -193,7 +193,7 @@ def test_a_resumed_run_may_have_other_loggers(
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("sub_dir", "{out}"), ("name", "../../../elsewhere"), ("version", "{out}/a"), ("prefix", "file:///x")],
+    [("name", "../../../elsewhere"), ("version", "{out}/a")],
 )
 def test_a_logger_of_a_run_writes_below_the_run_alone(
     job: Callable[..., Job], corpus_copy: Path, key: str, value: str
@@ -208,11 +208,17 @@ def test_a_logger_of_a_run_writes_below_the_run_alone(
         Mistake, match=rf"^new/config\.yaml sets logger\.tensorboard\.{key} to '{re.escape(text)}', out"
     ):
         train(job("train", run_dir="new", resume="true", trainer__max_steps=6))
-    if key != "prefix":
+    for written in (node, {**node, key: "", "sub_dir": str(corpus_copy / "elsewhere")}):
         with pytest.raises(
             Mistake, match=r"^logger\.tensorboard would write to .*, outside .*new/logs/version_1: leave"
         ):
-            build_loggers({"tensorboard": node}, corpus_copy / "new", corpus_copy / "new" / "logs")
+            build_loggers({"tensorboard": written}, corpus_copy / "new", corpus_copy / "new" / "logs")
+    for address in ("sqlite:////tmp/x.db", "file:/tmp/x", "$HOME/x"):
+        with pytest.raises(
+            Mistake, match=r"sets logger\.mlflow\.tracking_uri to '.*', outside the run directory: give"
+        ):
+            check_stored_loggers({"mlflow": {"tracking_uri": address}}, file)
+    check_stored_loggers({"mlflow": {"tracking_uri": "https://example.com", "experiment_name": "vi: en"}}, file)
     assert not (corpus_copy / "elsewhere").exists()
     train(job("train", run_dir="new", resume="true", trainer__max_steps=6, logger="csv"))
 
