@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import NamedTuple
 
-import safetensors.torch
 import torch
 from safetensors import SafetensorError
 
@@ -16,6 +15,7 @@ from nmt.models import MaskedTransformer, VocabularySizes
 from nmt.models.embeddings import with_plain_weights
 from nmt.runs.directory import EncoderDirectory
 from nmt.runs.load import choose_device
+from nmt.runs.weights import load_weights
 from nmt.text import TokenizerPair
 
 
@@ -55,7 +55,7 @@ def load_encoder(path: Path, device: str) -> LoadedEncoder:
     tokenizers = directory.tokenizers(None, directory.metrics())
     try:
         model = build_encoder(settings.model, tokenizers)
-        safetensors.torch.load_model(model, directory.weights)
+        load_weights(model, directory.weights, settings.trainer.precision)
     except (Mistake, RuntimeError, SafetensorError) as error:
         raise Mistake(
             f"{directory.weights} does not hold the weights of the encoder that {path / 'config.yaml'} describes, with "

@@ -27,6 +27,7 @@ from nmt.models.base import Attending
 from nmt.models.embeddings import with_plain_weights
 from nmt.runs.directory import RunDirectory
 from nmt.runs.precision import check_precision, with_precision
+from nmt.runs.weights import load_weights
 from nmt.text import TokenizerPair
 
 DEVICES = ("auto", "cpu", "cuda")
@@ -92,8 +93,8 @@ def documents_to_read(run: LoadedRun, documents: str | None, lines: int) -> list
 def load_run(path: Path, device: str, precision: str = "float32") -> LoadedRun:
     """The finished run in a folder.
 
-    Raises Mistake if the folder holds no finished run, if its files do not belong
-    together, or if the device or the precision cannot be used.
+    Raises Mistake if the folder holds no finished run, if its files do not belong together, or if the device or the
+    precision cannot be used, and DamagedWeights if a weight is NaN or infinite.
     """
     torch_device = choose_device(device)
     check_precision(precision, torch_device)
@@ -116,7 +117,7 @@ def load_run(path: Path, device: str, precision: str = "float32") -> LoadedRun:
             f"({str(error).rstrip('.')}): train the run again."
         ) from error
     try:
-        safetensors.torch.load_model(model, directory.weights)
+        load_weights(model, directory.weights, settings.trainer.precision)
     except (RuntimeError, SafetensorError) as error:
         raise Mistake(
             f"{directory.weights} does not hold the weights of the model that {path / 'config.yaml'} describes, with "

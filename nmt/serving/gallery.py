@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nmt.config.direction import Direction
-from nmt.errors import Mistake, TemplatedMessage
+from nmt.errors import CheckFailed, Mistake, TemplatedMessage
 from nmt.exports.engines import load_with_engine
 from nmt.runs.directory import RunDirectory
 from nmt.runs.load import LoadedRun
@@ -106,7 +106,7 @@ class Gallery:
         try:
             if time.monotonic() >= self._next_attempt.get(name, 0):
                 kept = self._read(name, kept)
-        except (Mistake, OSError) as error:  # the folder is being changed, or has been removed
+        except (Mistake, CheckFailed, OSError) as error:  # the folder is being changed, or has been removed
             self._next_attempt[name] = time.monotonic() + _SECONDS_TO_RETRY
             logger.warning("%s cannot be loaded%s: %s", name, "; its old version is served" if kept else "", error)
         finally:

@@ -8,6 +8,7 @@ from lightning.pytorch.callbacks import WeightAveraging
 from torch import Tensor
 
 from nmt.errors import Mistake
+from nmt.runs.weights import check_finite
 from nmt.training.checkpoints import load_checkpoint
 
 
@@ -38,11 +39,13 @@ def mean_weights(files: Sequence[Path]) -> dict[str, Tensor]:
     """A state_dict with the floating-point tensors averaged over the checkpoints, and the others taken from the first.
 
     Means are computed in float64. Raises Mistake if there are no files, if the checkpoints have different tensors,
-    or if a file is not a checkpoint.
+    or if a file is not a checkpoint, and DamagedWeights if a weight is NaN or infinite.
     """
     if not files:
         raise Mistake("There are no checkpoints to average: name at least one file.")
     states = [dict(load_checkpoint(file)["state_dict"]) for file in files]
+    for file, state in zip(files, states, strict=True):
+        check_finite(state, file)
     first = {name: (tensor.dtype, tensor.shape) for name, tensor in states[0].items()}
     for file, state in zip(files[1:], states[1:], strict=True):
         if {name: (tensor.dtype, tensor.shape) for name, tensor in state.items()} != first:

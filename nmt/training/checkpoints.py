@@ -152,7 +152,8 @@ def load_checkpoint(file: Path) -> dict[str, Any]:
         checkpoint = torch.load(file, map_location="cpu", weights_only=True, mmap=True)
     except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
         raise Mistake(damaged) from error
-    if not isinstance(checkpoint, dict) or "state_dict" not in checkpoint:
+    weights = checkpoint.get("state_dict") if isinstance(checkpoint, dict) else None
+    if not isinstance(weights, dict) or not all(isinstance(tensor, torch.Tensor) for tensor in weights.values()):
         raise Mistake(f"{file} has no weights: train again.")
     return checkpoint
 
