@@ -59,7 +59,8 @@ def atomic_write(path: Path, former: Path | None = None) -> Iterator[Path]:
 def atomic_folder(path: Path, replace: bool = False) -> Iterator[Path]:
     """Yields a temporary folder to fill. On success it is renamed to `path`; on an error it is deleted.
 
-    If `path` is a non-empty folder by then, `replace` decides whether the new folder replaces it or is discarded.
+    If `path` is a non-empty folder by then, `replace` decides whether the new folder replaces it or is discarded. A
+    symbolic link at `path` is replaced, not followed.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     part, former = _part_of(path), _part_of(path)
@@ -69,7 +70,7 @@ def atomic_folder(path: Path, replace: bool = False) -> Iterator[Path]:
         for folder, _, names in os.walk(part):
             for name in [*names, "."]:
                 _sync(Path(folder, name))
-        replaces = path.is_dir() if replace else path.is_symlink() and not path.is_dir()
+        replaces = os.path.lexists(path) if replace else path.is_symlink() and not path.is_dir()
         if replaces:
             path.rename(former)  # because a rename cannot replace a folder with files in it, nor a link
         try:
@@ -108,21 +109,18 @@ def _sync(path: Path) -> None:
         os.close(handle)
 
 
-def remove(folder: Path) -> None:
-    """Deletes a folder with its contents, as far as possible; of a symbolic link, only the link."""
-    if folder.is_symlink():
-        folder.unlink()
+def remove(path: Path) -> None:
+    """Deletes a file, or a folder with its contents, as far as possible; of a symbolic link, only the link."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
     else:
-        shutil.rmtree(folder, ignore_errors=True)
+        path.unlink(missing_ok=True)
 
 
 def remove_parts(folder: Path) -> None:
     """Deletes what interrupted writers left behind in a folder. No other process may be writing there."""
     for part in folder.glob(f".*{PART}"):
-        if part.is_dir():
-            remove(part)
-        else:
-            part.unlink()
+        remove(part)
 
 
 def check_links(folder: Path) -> None:

@@ -1,10 +1,17 @@
 """Caches results on disk under a key made from everything they depend on, so a cached result is never stale."""
 
 import hashlib
+import logging
+import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from nmt.files import atomic_folder
+from nmt.files import atomic_folder, read_json, write_json
+
+logger = logging.getLogger(__name__)
+
+_RECORD = "sha256.json"
+"""The digest of each file of a cached folder; written last, so that a folder without it was not made here."""
 
 
 def file_digest(path: Path) -> str:
@@ -19,11 +26,28 @@ def content_key(parts: Iterable[object]) -> str:
 
 
 def cached_folder(folder: Path, fill: Callable[[Path], None]) -> Path:
-    """Returns the folder; creates it and calls `fill` on it if it does not exist.
+    """Returns the folder; creates it and calls `fill` on it if it does not exist, or if a file in it has changed.
 
     An interrupted run leaves nothing behind. If several processes fill it at once, the first one to finish wins.
     """
-    if not folder.is_dir():
-        with atomic_folder(folder) as temporary:
+    exists = os.path.lexists(folder)
+    if not exists or not _is_whole(folder):
+        if exists:
+            logger.warning("%s in the cache is damaged: it is made again.", folder)
+        with atomic_folder(folder, replace=exists) as temporary:
             fill(temporary)
+            write_json(temporary / _RECORD, _digests(temporary))
     return folder
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    return {path.name: file_digest(path) for path in folder.iterdir() if path.is_file() and path.name != _RECORD}
+
+
+def _is_whole(folder: Path) -> bool:
+    """Whether every file of a cached folder is the one that was written."""
+    try:
+        record = read_json(folder / _RECORD)
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(record, dict) and record.items() <= _digests(folder).items()

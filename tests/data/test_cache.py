@@ -1,3 +1,6 @@
+import logging
+import os
+
 import pytest
 
 from nmt.data.cache import cached_folder, content_key, file_digest
@@ -40,3 +43,39 @@ def test_keys_depend_on_content(tmp_path):
     assert file_digest(tmp_path / "a") == file_digest(tmp_path / "b")
     assert content_key([1, "23"]) != content_key([12, "3"])
     assert content_key(["a", "b"]) != content_key(["b", "a"])
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda folder: (folder / "file").write_text("half"),
+        lambda folder: (folder / "file").write_text(""),
+        lambda folder: (folder / "file").unlink(),
+        lambda folder: (folder / "sha256.json").write_text(""),
+        lambda folder: (folder / "sha256.json").write_text('{"file": [5]}'),
+        lambda folder: (folder / "sha256.json").write_text("[" * 100_000),
+        lambda folder: (folder / "sha256.json").unlink(),
+        lambda folder: folder.rename(folder.with_name("moved")) and folder.write_text("a file"),
+        lambda folder: folder.rename(folder.with_name("moved")) and folder.symlink_to("absent"),
+        lambda folder: (
+            (folder / "file").write_text("half")
+            and folder.rename(folder.with_name("moved")).samefile(folder.with_name("moved"))
+            and folder.symlink_to("moved")
+        ),
+    ],
+)
+def test_what_is_damaged_is_made_again(tmp_path, caplog, damage):
+    def fill(folder):
+        (folder / "file").write_text("whole")
+
+    folder = cached_folder(tmp_path / "key", fill)
+    assert not caplog.messages
+    damage(folder)
+    moved = [(path, path.read_text()) for path in tmp_path.glob("moved/*")]
+    with caplog.at_level(logging.WARNING):
+        assert (cached_folder(folder, fill) / "file").read_text() == "whole"
+        cached_folder(folder, fill)
+    assert caplog.messages == [f"{folder} in the cache is damaged: it is made again."]
+    assert [(path, path.read_text()) for path in tmp_path.glob("moved/*")] == moved
+    assert {path.name for path in tmp_path.iterdir()} <= {"key", "moved"}
+    assert not os.path.islink(folder)

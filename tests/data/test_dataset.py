@@ -79,6 +79,17 @@ def test_the_second_call_reads_the_cache(build, corpus, monkeypatch):
     assert again_report == report
 
 
+@pytest.mark.parametrize(("name", "keep"), [("pairs.arrow", 99), ("pairs.arrow", 0), ("report.json", 0)])
+def test_a_damaged_cache_is_made_again(build, corpus, tmp_path, caplog, name, keep):
+    data, report = build([str(corpus)])
+    rows = data.rows[:]
+    [file] = tmp_path.rglob(name)
+    file.write_bytes(file.read_bytes()[:keep])
+    again, report_again = build([str(corpus)])
+    assert (again.rows[:], report_again) == (rows, report)
+    assert sum("in the cache is damaged: it is made again" in message for message in caplog.messages) == 1
+
+
 def test_a_change_of_content_filters_direction_or_exclusion_is_never_stale(build, write):
     prefix = write("a", ["one", "two", "two"], ["một", "hai", "hai"])
     held_out = write("b", ["one"], ["một"])
