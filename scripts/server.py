@@ -45,9 +45,14 @@ def cpu_seconds(process: int) -> float:
 
 
 @contextmanager
-def server(run: Path, log: Path, *overrides: str) -> Iterator[Server]:
-    """Runs nmt.serve with a run on a free port until the end of the block. Raises Mistake if it does not start."""
+def server(run: Path, log: Path, *overrides: str, descriptors: int | None = None) -> Iterator[Server]:
+    """Runs nmt.serve with a run on a free port until the end of the block; `descriptors` limits its open files.
+
+    Raises Mistake if it does not start.
+    """
     command = [sys.executable, "-m", "nmt.serve", f"run_dirs=[{run}]", "port=0", *overrides]
+    if descriptors is not None:
+        command = ["sh", "-c", f'ulimit -n {descriptors} && exec "$@"', "sh", *command]
     with log.open("w", encoding="utf-8") as errors:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
     assert process.stdout is not None

@@ -14,7 +14,7 @@ from nmt.serving.batcher import Batcher
 from nmt.serving.gallery import Gallery
 from nmt.serving.service import Access, Limits, Service
 
-LIMITS = Limits(characters=200, sentences=10, alternatives=3, body_bytes=5000, seconds=60.0)
+LIMITS = Limits(characters=200, sentences=10, alternatives=3, body_bytes=5000, seconds=60.0, requests=100)
 Serve = Callable[..., TestClient]
 
 
@@ -38,7 +38,11 @@ def serve(gallery: Gallery) -> Iterator[Serve]:
     ) -> TestClient:
         batcher = Batcher(gallery, batch_tokens=400, batch_window=0.0, max_waiting=max_waiting)
         access = Access(keys, metrics_token, origins)
-        client = TestClient(application(Service(gallery, batcher, limits, access)), raise_server_exceptions=False)
+        client = TestClient(
+            application(Service(gallery, batcher, limits, access)),
+            raise_server_exceptions=False,
+            base_url="http://localhost",
+        )
         clients.append(client.__enter__())
         return client
 

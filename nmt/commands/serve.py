@@ -3,7 +3,6 @@
 import logging
 import math
 import socket
-import sys
 from pathlib import Path
 
 from nmt.commands.serve_settings import ServeSettings
@@ -14,6 +13,9 @@ from nmt.text.lines import text_lines
 
 logger = logging.getLogger(__name__)
 
+_SHARE_OF_REQUESTS = 0.75
+"""Requests in progress may hold this fraction of all connections; the rest is for new ones, such as health checks."""
+
 
 def serve(job: Job[ServeSettings]) -> None:
     """Prints the server's address and answers requests until it is stopped, then finishes those already begun.
@@ -21,10 +23,9 @@ def serve(job: Job[ServeSettings]) -> None:
     Raises Mistake if the extra 'serve' is not installed, if the address is taken, or if a file of API keys is empty.
     """
     try:
-        import uvicorn
-
         from nmt.serving.application import application
         from nmt.serving.batcher import Batcher
+        from nmt.serving.connections import Connections, LimitedServer, possible_connections
         from nmt.serving.gallery import Gallery
         from nmt.serving.service import Access, Limits, Service
     except ModuleNotFoundError as error:
@@ -49,17 +50,19 @@ def serve(job: Job[ServeSettings]) -> None:
     )
     gallery.export_all()
     gallery.preload(next(iter(gallery.offered)))  # so that an error is reported before the first request
+    connections = possible_connections(settings.max_connections)
     limits = Limits(
         characters=settings.max_characters,
         sentences=settings.max_sentences,
         alternatives=settings.max_alternatives,
         body_bytes=settings.max_body_bytes,
         seconds=settings.time_limit,
+        requests=math.ceil(_SHARE_OF_REQUESTS * connections),
     )
-    _allow_connections()
     listening = _listening(settings.host, settings.port)
     batcher = Batcher(gallery, settings.batch_tokens, settings.batch_window, settings.max_waiting)
-    access = Access(keys, settings.metrics_token, settings.allow_origins)
+    hosts = {name.lower() for name in (settings.host, socket.gethostname(), *settings.allowed_hosts)}
+    access = Access(keys, settings.metrics_token, settings.allow_origins, hosts)
     app = application(Service(gallery, batcher, limits, access))
     for run in gallery.offered.values():
         logger.info("%s translates %s", run.name, run.direction)
@@ -67,17 +70,7 @@ def serve(job: Job[ServeSettings]) -> None:
     print(f"http://{host}:{port}", flush=True)
     # A request takes at most the time limit to arrive, and as long again to be answered.
     longest = 2 * math.ceil(limits.seconds) + 1
-    config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=longest)
-    uvicorn.Server(config).run([listening])
-
-
-def _allow_connections() -> None:
-    """Raises the limit on open files as far as this user may, because every connection is an open file."""
-    if sys.platform != "win32":
-        import resource
-
-        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    LimitedServer(app, Connections(connections, limits.seconds), longest).run([listening])
 
 
 def _listening(host: str, port: int) -> socket.socket:

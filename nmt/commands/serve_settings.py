@@ -31,6 +31,7 @@ class ServeSettings(Keys):
     batch_tokens: Positive
     batch_window: Annotated[float, Field(ge=0, le=10), expects("seconds from 0 to 10, such as 0.005")]
     max_waiting: Positive
+    max_connections: Positive
     time_limit: PositiveNumber
     max_characters: Positive
     max_sentences: Positive
@@ -39,6 +40,7 @@ class ServeSettings(Keys):
     api_keys: Text | None
     metrics_token: Text | None
     allow_origins: Texts
+    allowed_hosts: Texts
 
     @check(mode="after")
     def check_lists(self) -> "ServeSettings":

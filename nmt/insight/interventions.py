@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import torch
 
 from nmt.attention import Attention
-from nmt.attention.edits import Change, Edit, OfHead, Tempered, with_parts
+from nmt.attention.edits import Change, Edit, Given, OfHead, Scaled, Tempered, with_parts
 from nmt.attention.normalizers import Normalizer
 from nmt.attention.windows import Global, LocalM, Window
 from nmt.config.messages import unknown
@@ -115,7 +115,7 @@ def intervene(
 
     Source, target and prefix are ids without BOS and EOS. Both translations begin with `prefix`. `observe` receives
     every step of the searches. Raises whatever `intervened` raises, and Mistake if the source or the target is
-    empty or too long for the model.
+    empty or too long for the model, or if a change names a source piece that the source does not have.
     """
     with intervened(run.model, interventions):  # a mistake is reported before anything is computed
         pass
@@ -127,6 +127,8 @@ def intervene(
     kept = max(target[:first], prefix, key=len)
 
     intact = forced(run, source, target)
+    for item in intact.maps:
+        _check_keys([change for change in interventions if change.site == item.site], len(item.columns))
     with intervened(run.model, interventions):
         same = forced(run, source, target)
         changed = forced(run, source, best_translation(run, source, kept, search, observe))
@@ -169,14 +171,16 @@ def _parts(attention: Attention, intervention: Intervention) -> dict[str, Any]:
     parts: dict[str, Any] = {}
     if intervention.change is not None:
         parts["edits"] = [Edit(intervention.change, intervention.head, intervention.steps)]
-    if intervention.normalizer is not None:
-        old, new = attention.normalizer, intervention.normalizer
-        # An earlier intervention may have set a temperature.
-        parts["normalizer"] = Tempered(new, old.temperature) if isinstance(old, Tempered) else new
-    if intervention.temperature is not None:
-        if not 0 < intervention.temperature < math.inf:
-            raise Mistake(f"temperature is {intervention.temperature}; it must be a finite number above 0.")
-        parts["normalizer"] = Tempered(parts.get("normalizer", attention.normalizer), intervention.temperature)
+    if intervention.normalizer is not None or intervention.temperature is not None:
+        old = attention.normalizer
+        # Earlier interventions may have set a temperature. One product replaces nested normalizers, of which a long
+        # list of interventions would make more than Python can call.
+        before = old.temperature if isinstance(old, Tempered) else 1.0
+        normalizer = intervention.normalizer or (old.normalizer if isinstance(old, Tempered) else old)
+        temperature = before if intervention.temperature is None else before * intervention.temperature
+        if not 0 < temperature < math.inf:
+            raise Mistake(f"temperature is {temperature}; it must be a finite number above 0.")
+        parts["normalizer"] = normalizer if temperature == 1 else Tempered(normalizer, temperature)
     if intervention.half_width is not None:
         if intervention.site != "cross":
             raise Mistake(
@@ -184,6 +188,19 @@ def _parts(attention: Attention, intervention: Intervention) -> dict[str, Any]:
             )
         parts["window"] = _window(attention.window, intervention.half_width)
     return parts
+
+
+def _check_keys(interventions: Sequence[Intervention], columns: int) -> None:
+    """Raises Mistake if a change at a site names a key that the source, which has so many columns, does not have."""
+    for intervention in interventions:
+        change = intervention.change
+        if SITES[intervention.site].columns != "source":
+            continue  # the target grows during the search
+        if isinstance(change, Scaled) and not all(0 <= key < columns for key in change.keys):
+            wrong = next(key for key in change.keys if not 0 <= key < columns)
+            raise Mistake(f"column is {wrong}; {intervention.site} has columns 0 to {columns - 1}.")
+        if isinstance(change, Given) and len(change.weights) > columns:
+            raise Mistake(f"There are {len(change.weights)} weights; {intervention.site} has {columns} columns.")
 
 
 def _window(window: Window, half_width: int) -> Window:

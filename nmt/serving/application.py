@@ -19,9 +19,10 @@ from nmt.errors import Mistake, TemplatedMessage
 from nmt.serving import api_page, lab, libretranslate, page
 from nmt.serving.batcher import Batcher, QueueFull
 from nmt.serving.gallery import Unavailable
-from nmt.serving.requests import DEFECT, failures, sentence
+from nmt.serving.origins import refusal
+from nmt.serving.requests import DEFECT, GONE, failures, sentence
 from nmt.serving.server_messages import in_language, message_of, request_language
-from nmt.serving.service import Limits, Service, ThisService, check_secret
+from nmt.serving.service import Access, Limits, Service, ThisService, check_secret
 
 SECURITY_HEADERS = {
     "content-security-policy": "default-src 'self'; style-src 'self'; script-src 'self'; img-src 'self' data: blob:; "
@@ -50,7 +51,7 @@ def application(service: Service) -> FastAPI:
         app.include_router(endpoints)
     # Computed when it is first asked for, and only once: it takes half as long as everything else here.
     app.openapi = cache(partial(api_page.description, app))  # type: ignore[method-assign]
-    app.add_middleware(RequestMiddleware, metrics=app.state.metrics, limits=service.limits)
+    app.add_middleware(RequestMiddleware, metrics=app.state.metrics, limits=service.limits, access=service.access)
     if service.access.origins:
         origins = list(service.access.origins)
         app.add_middleware(CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"])
@@ -137,12 +138,14 @@ class Metrics:
 
 
 class RequestMiddleware:
-    """ASGI middleware: limits the size of each request's body and the time it may take to arrive, adds headers to the
-    response, and records the request in the metrics.
+    """ASGI middleware: refuses requests from other sites; limits the number of requests, the size of each request's
+    body and the time it may take to arrive; answers HEAD as GET without the body; adds headers to the response, and
+    records the request in the metrics.
     """
 
-    def __init__(self, app: ASGIApp, metrics: Metrics, limits: Limits) -> None:
-        self.app, self.metrics, self.limits = app, metrics, limits
+    def __init__(self, app: ASGIApp, metrics: Metrics, limits: Limits, access: Access) -> None:
+        self.app, self.metrics, self.limits, self.access = app, metrics, limits, access
+        self.in_progress = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -151,6 +154,9 @@ class RequestMiddleware:
         received, arriving, status = 0, True, 500
         seconds, max_bytes = self.limits.seconds, self.limits.body_bytes
         deadline = asyncio.get_running_loop().time() + seconds
+        head_only = scope["method"] == "HEAD"
+        if head_only:
+            scope = {**scope, "method": "GET"}  # a copy, because the server still has to know
 
         async def limited_receive() -> Message:
             nonlocal received, arriving
@@ -163,6 +169,8 @@ class RequestMiddleware:
                 raise HTTPException(
                     408, TemplatedMessage("The body took more than {seconds:g} s to arrive.", seconds=seconds)
                 ) from error
+            if message["type"] == "http.disconnect":
+                raise HTTPException(GONE, "The client has disconnected.")
             received += len(message.get("body", b""))
             arriving = message.get("more_body", False)
             if received > max_bytes:
@@ -180,12 +188,25 @@ class RequestMiddleware:
                 status = message["status"]
                 added = [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
                 message = {**message, "headers": [*message["headers"], *added]}
+            elif head_only:
+                message = {**message, "body": b""}
             await send(message)
 
         began = time.perf_counter()
+        # Whoever watches the server learns that it runs, however busy it is.
+        full = self.in_progress >= self.limits.requests and scope["path"] != "/health"
+        request = Request(scope)
+        refused = refusal(request.method, request.headers, self.access.hosts, self.access.origins)
+        self.in_progress += 1
         try:
-            await self.app(scope, limited_receive, observed_send)
+            if refused:
+                await _error(request, refused, 403)(scope, receive, observed_send)
+            elif full:
+                await (await _busy(request, QueueFull(retry_after=1)))(scope, receive, observed_send)
+            else:
+                await self.app(scope, limited_receive, observed_send)
         finally:
+            self.in_progress -= 1
             # Label with the route, not the path: clients can request any path, so there could be any number of labels.
             path = getattr(scope.get("route"), "path", "other")
             self.metrics.seconds.labels(path).observe(time.perf_counter() - began)

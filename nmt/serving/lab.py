@@ -37,7 +37,7 @@ from nmt.serving.questions import (
     StreamQuestion,
     TranslateQuestion,
 )
-from nmt.serving.requests import DEFECT, failures, too_slow, within
+from nmt.serving.requests import DEFECT, Utf8Route, failures, too_slow, within
 from nmt.serving.server_messages import in_language, message_of, request_language
 from nmt.serving.service import Service, ThisService
 from nmt.sites import SITES
@@ -53,7 +53,10 @@ _MOST_PIECES = 200
 _PASS_TOKENS = 512
 """Maximum number of tokens in a pass over variants of a sentence. A computation can stop only between passes."""
 
-router = APIRouter(prefix="/v1", tags=["lab"])
+_UNREAD_STREAMS = 16_000_000
+"""Maximum number of characters that all streams together may keep for clients that read slowly."""
+
+router = APIRouter(prefix="/v1", tags=["lab"], route_class=Utf8Route)
 _FAILURES = failures(400, 403, 404, 408, 413, 429, 500, 503, 504)
 
 
@@ -247,7 +250,7 @@ async def align(request: Request, service: ThisService, question: AlignQuestion)
 def check(request: Request, service: Service, question: Question) -> None:
     """Raises HTTPException for a missing or unknown API key, and for a text that is too long."""
     service.check_key(request)
-    service.check_characters([question.text])
+    service.check_texts([question.text])
 
 
 async def computed(request: Request, service: Service, question: Question, action: Callable[[LoadedRun], T]) -> T:
@@ -261,7 +264,9 @@ def run_name(service: Service, given: str | None) -> str:
     """The name of the requested run, by default the first one. Raises HTTPException 404 if it is unknown."""
     name = given or next(iter(service.gallery.offered))
     if name not in service.gallery.offered:
-        raise HTTPException(404, TemplatedMessage("There is no run '{name}'; use one listed at /v1/runs.", name=name))
+        printable = name.encode(errors="backslashreplace").decode()  # JSON may contain unpaired surrogates
+        text = TemplatedMessage("There is no run '{name}'; use one listed at /v1/runs.", name=printable)
+        raise HTTPException(404, text)
     return name
 
 
@@ -299,29 +304,38 @@ def check_ids(run: LoadedRun, question: PairQuestion) -> None:
 async def search_events(service: Service, name: str, question: StreamQuestion, language: str) -> AsyncIterator[str]:
     """The server-sent events of a search, which ends when the client disconnects. Errors are in `language`."""
     loop = asyncio.get_running_loop()
-    steps: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
+    steps: asyncio.Queue[str | None] = asyncio.Queue()
+    made, sent = 0, 0  # characters; each is changed by one thread alone
 
     def action(run: LoadedRun) -> dict[str, Any]:
         source, tokenizer = source_ids(run, question), run.tokenizers.target
         check_ids(run, question)
 
         def watch(beams: list[Beam]) -> None:
+            nonlocal made
             service.batcher.stop_if_abandoned()
+            # The search does not wait for the client, because all other clients would wait too.
+            if made - sent > _UNREAD_STREAMS / service.streams:
+                raise Mistake(TemplatedMessage("The stream is read too slowly; choose a smaller beam_size."))
             hypotheses = [{"pieces": tokenizer.pieces(ids), "log_prob": round(value, _DIGITS)} for ids, value in beams]
             step: dict[str, Any] = {"text": normalize(tokenizer.decode(beams[0].ids)), "beams": hypotheses}
             if question.site is not None:
                 step["map"] = unfinished_map(run, source, beams[0].ids, question)
-            loop.call_soon_threadsafe(steps.put_nowait, step)
+            event = _event("beams", step)
+            made += len(event)
+            loop.call_soon_threadsafe(steps.put_nowait, event)
 
         best = watched_search(run, source, watch, question.prefix_ids or [], question.search)[0]
         return {**shown(forced(run, source, best.ids), maps=False), "score": round(best.score, _DIGITS)}
 
+    service.streams += 1
     work = asyncio.ensure_future(service.batcher.compute(name, action))
     work.add_done_callback(lambda _: steps.put_nowait(None))  # marks the end
     deadline = loop.time() + service.limits.seconds
     try:
-        while (step := await asyncio.wait_for(steps.get(), deadline - loop.time())) is not None:
-            yield _event("beams", step)
+        while (event := await asyncio.wait_for(steps.get(), deadline - loop.time())) is not None:
+            sent += len(event)
+            yield event
         yield _event("done", await work)
     except TimeoutError:
         yield _event("error", {"error": in_language(too_slow(service.limits.seconds), language)})
@@ -332,6 +346,7 @@ async def search_events(service: Service, name: str, question: StreamQuestion, l
         yield _event("error", {"error": in_language(DEFECT, language)})
     finally:
         work.cancel()
+        service.streams -= 1
 
 
 def unfinished_map(run: LoadedRun, source: list[int], target: list[int], question: StreamQuestion) -> dict[str, Any]:

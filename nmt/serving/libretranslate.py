@@ -156,7 +156,7 @@ async def translate(request: Request, service: ThisService) -> dict[str, Any]:
     body = await read(request, TranslateBody)
     service.check_key(request, body.api_key)
     texts = [body.q] if isinstance(body.q, str) else body.q
-    service.check_characters(texts)
+    service.check_texts(texts)
     answer: dict[str, Any] = {}
     sources = [body.source] * len(texts)
     if body.source == "auto":
@@ -184,8 +184,9 @@ async def detect(request: Request, service: ThisService) -> list[dict[str, Any]]
     """The server's languages, most likely first, each with the confidence that the text is in it."""
     body = await read(request, DetectBody)
     service.check_key(request, body.api_key)
-    text = body.q if isinstance(body.q, str) else "\n".join(body.q)
-    service.check_characters([text])
+    texts = [body.q] if isinstance(body.q, str) else body.q
+    service.check_texts(texts)
+    text = "\n".join(texts)
     return [language._asdict() for language in service.languages.detect(text)]
 
 
@@ -228,7 +229,7 @@ async def translate_deepl(request: Request, service: ThisService) -> dict[str, A
     """Translates texts in DeepL's format; send the API key in the header Authorization: DeepL-Auth-Key KEY."""
     body = await read(request, DeepLBody)
     service.check_key(request)
-    service.check_characters(body.text)
+    service.check_texts(body.text)
     sources = [body.source_lang or service.languages.detect(text)[0].language for text in body.text]
     translations = await translated(
         service, request, body.text, sources, target=body.target_lang, kind=body.tag_handling, alternatives=0

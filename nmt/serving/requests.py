@@ -3,11 +3,12 @@
 import asyncio
 import itertools
 import json
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
-from fastapi import HTTPException, Request
+from fastapi import HTTPException, Request, Response
+from fastapi.routing import APIRoute
 from pydantic import BaseModel, Field, ValidationError
 
 from nmt.errors import TemplatedMessage
@@ -33,10 +34,14 @@ class Failure(BaseModel):
 DEFECT = TemplatedMessage("Internal error; the server's log has the details.")
 """The error message for a request that fails because of a bug in the server."""
 
+NOT_UTF8 = TemplatedMessage("Invalid request: the text is not UTF-8; send UTF-8.")
+_MOST_FIELDS = 10_000
+"""Maximum number of fields in a form."""
+
 _WAIT = {"description": "seconds to wait before the next attempt", "schema": {"type": "integer"}}
 STATUSES: dict[int, dict[str, Any]] = {
     400: {"description": "The request is not valid; `error` says why."},
-    403: {"description": "The API key is missing or unknown."},
+    403: {"description": "The API key is missing or unknown, or the host or the page's site is not allowed."},
     404: {"description": "There is no such run."},
     408: {"description": "The body took too long to arrive."},
     413: {"description": "The body is larger than the server allows."},
@@ -72,7 +77,7 @@ async def read(request: Request, model: type[M]) -> M:
     body = await request.body() if kind in ("", "application/json") else b""
     if kind == "application/json" or body:
         try:
-            fields = json.loads(body)
+            fields = json.loads(_decoded(body))
         except (ValueError, RecursionError) as error:
             raise HTTPException(
                 400, TemplatedMessage("Invalid request: the body is not JSON; send JSON or a form.")
@@ -88,16 +93,13 @@ async def read(request: Request, model: type[M]) -> M:
     else:
         if kind == "application/x-www-form-urlencoded":
             # Starlette would read bytes that are not percent-encoded, as curl -d sends them, as Latin-1.
-            try:
-                form: Any = parse_qsl((await request.body()).decode(), keep_blank_values=True)
-            except UnicodeDecodeError as error:
-                raise HTTPException(
-                    400, TemplatedMessage("Invalid request: the form is not UTF-8; send UTF-8.")
-                ) from error
+            form: Any = _parsed(await request.body())
         else:
+            if kind == "multipart/form-data":
+                _decoded(await request.body())  # Starlette would read what is not UTF-8 as Latin-1
             form = (await request.form()).multi_items()  # empty unless the content type is one for forms
         lists: dict[str, list[str]] = {}
-        for key, value in (*request.query_params.multi_items(), *form):
+        for key, value in (*_parsed(request.scope["query_string"]), *form):
             if isinstance(value, str):  # not an uploaded file
                 lists.setdefault(key, []).append(value)
         fields = {key: values if len(values) > 1 else values[0] for key, values in lists.items()}
@@ -105,6 +107,45 @@ async def read(request: Request, model: type[M]) -> M:
         return model.model_validate(fields)
     except ValidationError as error:
         raise HTTPException(400, sentence(error.errors())) from error
+
+
+def _decoded(data: bytes) -> str:
+    """Raises HTTPException 400 if the data is not UTF-8. JSON's own reader would accept UTF-16 and UTF-32 too."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise HTTPException(400, NOT_UTF8) from error
+
+
+def _parsed(form: bytes) -> list[tuple[str, str]]:
+    """The fields of a form or a query string. Raises HTTPException 400 if it is not UTF-8 or has too many fields."""
+    try:
+        return parse_qsl(_decoded(form), keep_blank_values=True, errors="strict", max_num_fields=_MOST_FIELDS)
+    except UnicodeDecodeError as error:
+        raise HTTPException(400, NOT_UTF8) from error
+    except ValueError as error:
+        raise HTTPException(
+            400, TemplatedMessage("Invalid request: the form has more than {most} fields", most=_MOST_FIELDS)
+        ) from error
+
+
+class _Utf8Request(Request):
+    async def json(self) -> Any:
+        """The body, which FastAPI would otherwise accept in UTF-16 and UTF-32 too."""
+        return json.loads(_decoded(await self.body()))
+
+
+class Utf8Route(APIRoute):
+    """An endpoint whose JSON body must be UTF-8."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """FastAPI's handler for such requests."""
+        handler = super().get_route_handler()
+
+        async def handle(request: Request) -> Response:
+            return await handler(_Utf8Request(request.scope, request.receive))
+
+        return handle
 
 
 def sentence(errors: Sequence[Any]) -> str:

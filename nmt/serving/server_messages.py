@@ -35,8 +35,14 @@ VIETNAMESE = {
     "Invalid request: {number} sentences exceed the limit of {most}": (
         f"{_INVALID} {{number}} câu vượt quá giới hạn {{most}} câu"
     ),
+    "Invalid request: {number} texts exceed the limit of {most}": (
+        f"{_INVALID} {{number}} văn bản vượt quá giới hạn {{most}} văn bản"
+    ),
     "Invalid request: request ({number}) exceeds text limit ({most})": (
         f"{_INVALID} văn bản dài {{number}} ký tự, vượt quá giới hạn {{most}} ký tự"
+    ),
+    "The stream is read too slowly; choose a smaller beam_size.": (
+        "Luồng kết quả được đọc quá chậm; hãy chọn beam_size nhỏ hơn."
     ),
     "Invalid request: missing {field} parameter": f"{_INVALID} thiếu tham số {{field}}",
     "Invalid request: {field}: {problem}": f"{_INVALID} {{field}}: {{problem}}",
@@ -44,7 +50,14 @@ VIETNAMESE = {
         f"{_INVALID} nội dung không phải là JSON; hãy gửi JSON hoặc biểu mẫu."
     ),
     "Invalid request: the body must be a JSON object.": f"{_INVALID} nội dung phải là một đối tượng JSON.",
-    "Invalid request: the form is not UTF-8; send UTF-8.": f"{_INVALID} biểu mẫu không phải là UTF-8; hãy gửi UTF-8.",
+    "Invalid request: the text is not UTF-8; send UTF-8.": f"{_INVALID} văn bản không phải là UTF-8; hãy gửi UTF-8.",
+    "Invalid request: the form has more than {most} fields": f"{_INVALID} biểu mẫu có hơn {{most}} trường",
+    "The server does not answer to the host '{host}'; add it to allowed_hosts.": (
+        "Máy chủ không trả lời cho tên '{host}'; hãy thêm tên này vào allowed_hosts."
+    ),
+    "Pages of the site '{origin}' may not use this server; add it to allow_origins.": (
+        "Các trang của '{origin}' không được dùng máy chủ này; hãy thêm trang này vào allow_origins."
+    ),
     "Invalid request: a text contains an unpaired surrogate; send valid Unicode.": (
         f"{_INVALID} văn bản có một mã surrogate lẻ; hãy gửi Unicode hợp lệ."
     ),

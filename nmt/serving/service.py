@@ -1,7 +1,7 @@
 """What the endpoints share: the runs, the batcher, the limits, and the API key check."""
 
 import hmac
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -22,6 +22,8 @@ class Limits:
     alternatives: int
     body_bytes: int
     seconds: float
+    requests: int
+    """How many requests may be in progress."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class Access:
     """The bearer token for /metrics; None if no token is needed."""
     origins: Sequence[str]
     """The origins whose web pages may call the server from a browser."""
+    hosts: Collection[str] = ()
+    """The names of the server besides IP addresses and localhost, in lower case; '*' stands for any."""
 
 
 class Service:
@@ -42,13 +46,25 @@ class Service:
     def __init__(self, gallery: Gallery, batcher: Batcher, limits: Limits, access: Access) -> None:
         self.gallery, self.batcher, self.limits, self.access = gallery, batcher, limits, access
         self.languages = Languages(gallery)
+        self.streams = 0
+        """How many searches are being streamed."""
 
     def check_key(self, request: Request, key: str | None = None) -> None:
         """Raises HTTPException 403 if the server has API keys and the request does not send one of them."""
         check_secret(request, key, self.access.keys)
 
-    def check_characters(self, texts: Sequence[str]) -> None:
-        """Raises HTTPException 400 if the texts together exceed the character limit of a request."""
+    def check_texts(self, texts: Sequence[str]) -> None:
+        """Raises HTTPException 400 if there are more texts or characters than a request may have."""
+        # Empty texts have no characters and no sentences, but take their time too.
+        if len(texts) > self.limits.sentences:
+            raise HTTPException(
+                400,
+                TemplatedMessage(
+                    "Invalid request: {number} texts exceed the limit of {most}",
+                    number=len(texts),
+                    most=self.limits.sentences,
+                ),
+            )
         characters = sum(map(len, texts))
         if characters > self.limits.characters:
             raise HTTPException(
@@ -67,7 +83,8 @@ def check_secret(request: Request, given: str | None, known: frozenset[str]) -> 
     If `known` is empty, every request passes.
     """
     header = request.headers.get("authorization", "").rpartition(" ")[2]
-    secret = (given or request.query_params.get("api_key") or header).encode()
+    # Starlette decodes headers as Latin-1, whatever the client meant.
+    secret = (given or request.query_params.get("api_key") or "").encode() or header.encode("latin-1")
     if known and not any(hmac.compare_digest(secret, accepted.encode()) for accepted in known):
         missing = TemplatedMessage("Missing API key; send it as api_key")
         raise HTTPException(403, TemplatedMessage("Invalid API key") if secret else missing)

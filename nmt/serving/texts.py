@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import sentencex
 from bs4 import BeautifulSoup
-from bs4.element import NavigableString
+from bs4.element import Declaration, NavigableString
 from bs4.exceptions import ParserRejectedMarkup
 
 from nmt.errors import Mistake, TemplatedMessage
@@ -70,7 +70,7 @@ async def translated_html(pages: Sequence[str], language: str, number: int, tran
     Raises Mistake for markup that cannot be parsed.
     """
     try:
-        soups = [BeautifulSoup(page, "html.parser") for page in pages]
+        soups = [BeautifulSoup(page, "html.parser", element_classes={Declaration: _Conditional}) for page in pages]
     except ParserRejectedMarkup as error:
         raise Mistake(TemplatedMessage("The text cannot be read as HTML; use format=text.")) from error
     nodes = [[node for node in soup.find_all(string=True) if _is_prose(node)] for soup in soups]
@@ -89,6 +89,12 @@ async def translated_html(pages: Sequence[str], language: str, number: int, tran
             versions.append(soup.decode(formatter="minimal"))
         results.append(versions)
     return results
+
+
+class _Conditional(Declaration):
+    """A conditional such as <![if IE]>, which Beautiful Soup would write as an XML declaration."""
+
+    PREFIX, SUFFIX = "<![", "]>"
 
 
 def _one_line(text: str) -> str:

@@ -12,16 +12,22 @@ takes about ten minutes.
 import argparse
 import asyncio
 import json
+import math
+import multiprocessing
 import re
 import resource
+import select
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 from scripts.mistakes import report_mistakes
 from scripts.server import Connection, Server, server
@@ -30,7 +36,17 @@ ASKED = {"q": "How old is Mai? Lan likes the old house.", "source": "en", "targe
 HUGE = 100_000_000
 GROWTH = 1.2
 """After all faults, the server may use at most this many times the memory that it used after warming up."""
+CROWD_GROWTH = 1.1
+"""The same for a server whose clients do not read, and send half of their requests."""
+PATIENCE = 10.0
+"""Seconds after which a client gives up."""
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
+_SENTENCE = json.dumps({"text": "a " * 90, "beam_size": 100}).encode()
+STREAM = (
+    b"POST /v1/translate/stream HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+    b"content-length: %d\r\n\r\n%s" % (len(_SENTENCE), _SENTENCE)
+)
+"""A request whose answer is large."""
 Row = tuple[str, str, bool]
 """The fault, its result, and whether the result is as expected."""
 
@@ -247,6 +263,93 @@ async def terminated(one: Server, clients: int) -> Row:
     text = f"{whole} whole ({whole - before} after the signal), {halves} half, {wrong} wrong; exit code {code}"
     good = (halves, wrong, code) == (0, 0, 143) and whole > before
     return f"SIGTERM while {clients} clients wait", text, good
+
+
+class Crowd(NamedTuple):
+    """What a server did while clients crowded it."""
+
+    slowest: float
+    """Seconds until the slowest answer of /health, which had to arrive within `PATIENCE`."""
+    unanswered: int
+    """How many requests for /health were not answered with 200."""
+    asked: int
+    most: float
+    """Largest resident memory, in MiB."""
+
+
+def crowding(port: int, seconds: float, streams: int, halves: int) -> None:
+    """Clients that read nothing and clients that stop in the middle of their headers, each replaced when it is
+    disconnected.
+    """
+    until = time.monotonic() + seconds
+
+    async def hold(request: bytes, longest: float) -> None:
+        """Sends the beginning of a request, and never reads."""
+        loop = asyncio.get_running_loop()
+        while time.monotonic() < until:
+            with socket.socket() as client:
+                client.setblocking(False)
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                try:
+                    async with asyncio.timeout(PATIENCE):
+                        await loop.sock_connect(client, ("127.0.0.1", port))
+                        await loop.sock_sendall(client, request)
+                except OSError:  # a TimeoutError too
+                    await asyncio.sleep(0.5)
+                    continue
+                poll = select.poll()
+                poll.register(client, select.POLLRDHUP)
+                since = time.monotonic()
+                while time.monotonic() < min(until, since + longest) and not poll.poll(0):
+                    await asyncio.sleep(0.5)
+
+    async def everyone() -> None:
+        clients = [hold(STREAM, 30) for _ in range(streams)]
+        await asyncio.gather(*clients, *(hold(b"GET /hea", math.inf) for _ in range(halves)))
+
+    asyncio.run(everyone())
+
+
+async def crowded(one: Server, seconds: float, streams: int, halves: int) -> Crowd:
+    """What a server does while another process crowds it, asked on new connections."""
+    slowest, unanswered, asked, most = 0.0, 0, 0, 0.0
+    # Another process, because this one would answer late for itself.
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        attack = pool.submit(crowding, one.port, seconds, streams, halves)
+        while not attack.done():
+            began = time.monotonic()
+            asked += 1
+            try:
+                async with asyncio.timeout(PATIENCE):
+                    status, _ = await once(one.port, "/health", None)
+                unanswered += status != 200
+            except OSError:
+                unanswered += 1
+            slowest, most = max(slowest, time.monotonic() - began), max(most, one.memory)
+            await asyncio.sleep(0.2)
+        attack.result()
+    return Crowd(slowest, unanswered, asked, most)
+
+
+async def crowd(run: Path, log: Path, seconds: float, streams: int = 100, halves: int = 400) -> AsyncIterator[Row]:
+    """The same, with a server that may open 256 files."""
+    with server(run, log, descriptors=256) as one:
+        for _ in range(3):  # warm
+            reader, writer = await asyncio.open_connection("127.0.0.1", one.port)
+            writer.write(STREAM.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n"))
+            await reader.read()
+            writer.close()
+        warm = one.memory
+        found = await crowded(one, seconds, streams, halves)
+        await asyncio.sleep(5)
+        after, (status, _) = one.memory, await once(one.port)
+    what = f"{streams} unread streams and {halves} half requests for {seconds:.0f} s"
+    text = f"{found.unanswered} of {found.asked} unanswered, the slowest in {found.slowest:.2f} s; then {status}"
+    yield f"{what}: /health", text, not found.unanswered and found.slowest < 1 and status == 200
+    text = f"{warm:.0f} MiB warm, at most {found.most:.0f}, {after:.0f} after"
+    yield f"{what}: memory", text, after < CROWD_GROWTH * warm
+    size = log.stat().st_size
+    yield f"{what}: log", f"{size / 1e6:.3f} MB", size < 1_000_000
 
 
 async def defects(port: int) -> Row:

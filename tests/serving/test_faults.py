@@ -12,15 +12,17 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from served_runs import Serve
 
 from nmt.errors import Mistake
 from nmt.serving import gallery as galleries
+from nmt.serving import lab
 from nmt.serving.application import application
 from nmt.serving.batcher import Batcher
 from nmt.serving.gallery import Gallery, Unavailable
 from nmt.serving.service import Access, Limits, Service
 
-LIMITS = Limits(characters=200, sentences=10, alternatives=3, body_bytes=5000, seconds=60.0)
+LIMITS = Limits(characters=200, sentences=10, alternatives=3, body_bytes=5000, seconds=60.0, requests=100)
 ASKED = {"q": "one two.", "source": "en", "target": "vi"}
 
 
@@ -54,7 +56,7 @@ def test_a_run_that_cannot_be_loaded_is_unavailable_until_it_can(changed: tuple[
     gallery, run = changed
     away = run.rename(run.with_name("away"))
     service = Service(gallery, Batcher(gallery, 400, 0.0, 100), LIMITS, Access(frozenset(), None, ()))
-    with TestClient(application(service)) as client:
+    with TestClient(application(service), base_url="http://localhost") as client:
         answers = [client.post("/translate", json=ASKED), client.post("/v1/attend", json={"text": "one"})]
         for answer in answers:
             text = "The run run cannot be loaded now; see the server's log for the reason."
@@ -114,6 +116,23 @@ def test_a_body_that_does_not_arrive_is_given_up(gallery: Gallery, path: str) ->
     asyncio.run(app(scope, receive, send))
     assert sent[0]["status"] == 408
     assert json.loads(sent[1]["body"]) == {"error": "The body took more than 0.1 s to arrive."}
+
+
+def test_no_more_requests_than_allowed_are_in_progress(serve: Serve) -> None:
+    """Whoever watches the server is answered nevertheless."""
+    client = serve(replace(LIMITS, requests=0))
+    answer = client.get("/languages")
+    assert (answer.status_code, answer.json()) == (429, {"error": "The server is busy; try again in 1 s."})
+    assert answer.headers["retry-after"] == "1"
+    assert client.get("/health").status_code == 200
+
+
+def test_a_stream_that_is_read_too_slowly_ends_its_search(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lab, "_UNREAD_STREAMS", -1)
+    events = client.post("/v1/translate/stream", json={"text": "one two."}).text
+    error = {"error": "The stream is read too slowly; choose a smaller beam_size."}
+    assert events == f"event: error\ndata: {json.dumps(error)}\n\n"
+    assert client.app.state.service.streams == 0
 
 
 def test_a_long_prefix_is_refused(client: TestClient) -> None:

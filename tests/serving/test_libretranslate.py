@@ -33,7 +33,7 @@ def test_a_form_is_utf_8_also_where_it_is_not_percent_encoded(client: TestClient
     assert sent.json() == {"translatedText": "số 北"}
     assert error(client.post("/translate", content=b"q=\xff&source=vi&target=vi", headers=header)) == (
         400,
-        "Invalid request: the form is not UTF-8; send UTF-8.",
+        "Invalid request: the text is not UTF-8; send UTF-8.",
     )
 
 
@@ -229,7 +229,7 @@ def test_pages_of_other_origins_may_only_ask_where_allowed(serve) -> None:
 
 
 def test_a_request_that_takes_too_long_is_cancelled(serve) -> None:
-    limits = Limits(characters=200, sentences=10, alternatives=3, body_bytes=5000, seconds=1e-9)
+    limits = Limits(characters=200, sentences=10, alternatives=3, body_bytes=5000, seconds=1e-9, requests=100)
     status, message = error(serve(limits).post("/translate", json=ASKED))
     assert (status, message) == (504, "The request took more than 1e-09 s; send less text per request.")
 

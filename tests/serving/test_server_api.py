@@ -26,7 +26,7 @@ ROWS = [
 ]
 NOT_SENT = [row for row in ROWS if "`" not in row[0]]
 SENT = [row for row in ROWS if row not in NOT_SENT]
-LIMITS = Limits(characters=5000, sentences=200, alternatives=4, body_bytes=1_000_000, seconds=60.0)
+LIMITS = Limits(characters=5000, sentences=200, alternatives=4, body_bytes=1_000_000, seconds=60.0, requests=100)
 FIELDS = {
     "max_characters": "characters",
     "max_sentences": "sentences",
@@ -67,7 +67,7 @@ def server(request: pytest.FixtureRequest, one_run: Gallery, folder: Path, tmp_p
     batcher = Batcher(gallery, batch_tokens=400, batch_window=0.0, max_waiting=most)
     release = threading.Event()
     app = application(Service(gallery, batcher, limits, Access(keys, token, ())))
-    with TestClient(app, raise_server_exceptions=False) as client:
+    with TestClient(app, raise_server_exceptions=False, base_url="http://localhost") as client:
         if what == "a bug in the server":
             batcher.translate = None  # type: ignore[assignment]
         if what.endswith("with one request waiting"):

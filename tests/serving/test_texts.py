@@ -52,6 +52,7 @@ def test_the_second_translation_has_the_second_of_each_sentence() -> None:
         ('<i translate="no">one</i> two', '<i translate="no">one</i> TWO'),
         ("<script>one()</script><!-- two -->three", "<script>one()</script><!-- two -->THREE"),
         ("a &lt; b", "A &lt; B"),
+        ("<![if !IE]>one<![endif]>", "<![if !IE]>ONE<![endif]>"),
         ('<i class="a notranslate">one <b>two</b></i> three', '<i class="a notranslate">one <b>two</b></i> THREE'),
         (
             '<p translate="NO">one <b translate="yes">two</b></p>',
