@@ -5,12 +5,18 @@ from collections.abc import Mapping
 
 from nmt.errors import Mistake
 
+LARGEST_WIDTH = 2**20
+MOST_LAYERS = 100
+"""Building a deeper model takes seconds, even on the meta device, and none in the literature needs them here."""
 
-def require_positive(sizes: Mapping[str, object]) -> None:
-    """Raises Mistake for the first size that is not a whole number of at least 1; `sizes` maps names to values."""
+
+def require_positive(sizes: Mapping[str, object], most: int = LARGEST_WIDTH) -> None:
+    """Raises Mistake for the first size that is not a whole number from 1 to `most`; `sizes` maps names to values."""
     for name, value in sizes.items():
         if not isinstance(value, int) or value < 1:
             raise Mistake(f"{name} is {value!r}; it must be a whole number of at least 1.")
+        if value > most:
+            raise Mistake(f"{name} is {value}; it must be at most {most:,}.")
 
 
 def require_heads(key: str, num_heads: int, widths: Mapping[str, int]) -> None:

@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int, Real
 from torch import Tensor, nn
 
 from nmt.attention.masks import window_mask
+from nmt.attention.sizes import LARGEST_WIDTH
 from nmt.errors import Mistake
 
 Mask = Bool[Tensor, "..."]
@@ -135,5 +136,6 @@ def _known(query_states: QueryStates | None) -> QueryStates:
 
 
 def _at_least(half_width: int, least: int) -> None:
-    if half_width < least:
-        raise Mistake(f"window.half_width is {half_width}; it must be at least {least}, such as 10.")
+    if not least <= half_width <= LARGEST_WIDTH:
+        expected = f"at least {least}" if half_width < least else f"at most {LARGEST_WIDTH:,}"
+        raise Mistake(f"window.half_width is {half_width}; it must be {expected}, such as 10.")

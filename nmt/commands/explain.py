@@ -13,11 +13,11 @@ from torch import Tensor, nn
 from nmt.attention import Attention, MultiHeadAttention
 from nmt.commands.explain_settings import ExplainSettings
 from nmt.config.job import Job
-from nmt.config.nodes import make
 from nmt.data.batch import ContextSentences
 from nmt.errors import Mistake
 from nmt.models import DocumentModel, Seq2Seq, VocabularySizes
-from nmt.runs.load import load_run
+from nmt.runs.load import composed_model, load_run
+from nmt.runs.memory import within_memory
 from nmt.sites import SITES, Attended
 from nmt.text import BOS, EOS, PAD, UNK
 
@@ -69,9 +69,8 @@ def explain(job: Job[ExplainSettings]) -> None:
         counted = f"the vocabulary of {settings.run_dir}"
     else:
         sizes = VocabularySizes(settings.vocabulary, settings.vocabulary, joint=True)
-        model, earlier = make(settings.model, Seq2Seq)(vocabulary=sizes), settings.context.sentences
-        if settings.context.model is not None:
-            model = make(settings.context.model, Seq2Seq)(model)
+        model = within_memory(lambda: composed_model(settings.model, sizes, settings.context.model))
+        earlier = settings.context.sentences
         counted = "vocabulary=N; run_dir=FOLDER counts with the vocabulary of a run"
     print(explanation(model, settings.source_length, settings.target_length, earlier))
     pieces = (

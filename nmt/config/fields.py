@@ -39,8 +39,8 @@ def seconds_of(duration: str) -> float:
 
     Raises Mistake for any other form.
     """
-    fields = re.fullmatch(r"(\d+):(\d\d):(\d\d):(\d\d)", duration)
-    units = re.fullmatch(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", duration)
+    fields = re.fullmatch(r"(\d{1,8}):(\d\d):(\d\d):(\d\d)", duration)
+    units = re.fullmatch(r"(?:(\d{1,8})d)?(?:(\d{1,8})h)?(?:(\d{1,8})m)?(?:(\d{1,8})s)?", duration)
     match = fields or units
     if not match or not duration:
         raise Mistake(f"'{duration}' is not a duration such as 90s, 30m, 4h or 00:04:00:00.")
@@ -49,10 +49,10 @@ def seconds_of(duration: str) -> float:
 
 
 def _as_duration(value: Any) -> Any:
-    if value is None:
-        return None
-    seconds_of(as_text(value))  # raises for anything else
-    return as_text(value)
+    text = as_text(value)
+    if isinstance(text, str):
+        seconds_of(text)  # raises for anything that is no duration
+    return text
 
 
 class TextKey:
@@ -66,6 +66,7 @@ Texts = Annotated[list[Text], BeforeValidator(as_list)]
 TextOrTexts = Annotated[list[Text], BeforeValidator(as_list), expects("text, or a list such as [A,B]")]
 NonNegative = Annotated[int, Field(ge=0, le=LARGEST), expects("a whole number of at least 0")]
 Positive = Annotated[int, Field(ge=1, le=LARGEST), expects("a whole number of at least 1")]
+Workers = Annotated[int, Field(ge=0, le=1024), expects("a number of processes from 0 to 1024")]
 PositiveOrAll = Annotated[Positive | None, expects("a whole number of at least 1, or null for all")]
 Limit = Annotated[Positive | None, expects("a whole number of at least 1, or null for no limit")]
 PositiveNumber = Annotated[float, Field(gt=0, allow_inf_nan=False), expects("a number above 0, such as 5")]

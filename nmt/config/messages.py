@@ -61,7 +61,7 @@ def invalid(error: ValidationError, kind: type[BaseModel], group: str = "") -> s
                 raise refusal
             return str(refusal)
         case "expectation":
-            return f"{key} is {written(value)}; {first['msg']}."
+            return f"{key} is {_shortened(written(value))}; {first['msg']}."
         case "extra_forbidden":
             parent = key.removesuffix(path[-1])
             return unknown("key", key, [f"{parent}{name}" for name in _names(kind, path[:-1])])
@@ -69,12 +69,12 @@ def invalid(error: ValidationError, kind: type[BaseModel], group: str = "") -> s
             return missing([key])
         case "literal_error":
             # pydantic gives the choices of a Literal only as text: 'a', 'b' or 'c'.
-            return unknown(key, written(value), re.findall(r"'([^']+)'", first["ctx"]["expected"]))
+            return unknown(key, _shortened(written(value)), re.findall(r"'([^']+)'", first["ctx"]["expected"]))
         case code:
             wanted = _KINDS.get(code.removesuffix("_type").removesuffix("_parsing"), first["msg"])
             example = f", as in '{key}=[A,B]'" if code == "list_type" else ""
             choose = "; --help shows how to choose another" if code in ("model_type", "dict_type") else ""
-            return f"{key} must be {wanted}{example}, not '{written(value)}'{choose}."
+            return f"{key} must be {wanted}{example}, not '{_shortened(written(value))}'{choose}."
 
 
 def written(value: Any) -> str:
@@ -82,6 +82,10 @@ def written(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     return str(value)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 200 else f"{text[:200]}..."
 
 
 def _names(kind: type[BaseModel], path: Iterable[str]) -> list[str]:

@@ -26,6 +26,7 @@ from nmt.config.fields import (
     Probability,
     Text,
     Texts,
+    Workers,
     as_text,
     expects,
     seconds_of,
@@ -37,7 +38,7 @@ from nmt.errors import Mistake
 
 class Batching(Keys):
     batch_tokens: Positive
-    workers: NonNegative
+    workers: Workers
 
 
 class Data(Keys):
@@ -113,7 +114,10 @@ class ContextSettings(Keys):
 
 class TokenizerSettings(Keys):
     kind: Literal["bpe", "unigram"]
-    size: Annotated[Positive | None, expects("a whole number of at least 1, or null for a size that fits the corpus")]
+    size: Annotated[
+        Annotated[int, Field(ge=1, le=1_000_000)] | None,
+        expects("a whole number from 1 to 1,000,000, or null for a size that fits the corpus"),
+    ]
     joint: bool
     character_coverage: Annotated[Fraction, expects("above 0 and at most 1, such as 0.9999")]
     tone_marks: Annotated[Literal["old", "new"] | None, expects("old, new, or null for the text as it is")]
@@ -172,7 +176,10 @@ class TrainerSettings(Keys):
         BeforeValidator(as_text),
     ]
     accelerator: Text
-    devices: Any
+    devices: Annotated[
+        int | Annotated[str, Field(pattern=r"^(auto|-1|\d+(,\d+)*)$")] | list[NonNegative] | None,
+        expects("a number of devices, a list such as [0,1], or auto"),
+    ]
     num_nodes: Positive
     strategy: Text
     log_every_n_steps: Positive

@@ -54,7 +54,7 @@ class SearchingSettings(Keys):
     """How a command searches for translations."""
 
     verbatim: bool
-    workers: Positive
+    workers: Annotated[int, Field(ge=1, le=1024), expects("a number of processes from 1 to 1024")]
     engine: EngineName
     device: Device
     precision: Precision

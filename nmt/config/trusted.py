@@ -146,15 +146,17 @@ def _check_arguments(path: tuple[str, ...], node: Node, declared: list[Node], fi
 def _arguments(path: tuple[str, ...], default: Node) -> type[Keys]:
     """A settings class with the names and types of a node's values in its YAML file.
 
-    A value that is null or an interpolation there can have any type, which only the constructor knows.
+    A value that is null there can have any type, which only the constructor knows.
     """
     fields: dict[str, Any] = {}
     for number, (name, value) in enumerate(default.items()):
         kind: Any = type(value)
         if _of_place((*path, name)):
             kind = Node if value is not None else Node | None
-        elif value is None or value == "???" or (isinstance(value, str) and "${" in value):
-            kind = Any
+        elif isinstance(value, str) and "${" in value:
+            kind = int | float | None  # a width or a number of steps
+        elif value is None:
+            kind = Text | None if path[0] == "logger" else Any
         elif isinstance(value, dict) and value:
             kind = _arguments((*path, name), value)
         elif isinstance(value, str):

@@ -14,6 +14,7 @@ from nmt.errors import CheckFailed, Mistake
 from nmt.kernels.wide_top_k import wide_top_k
 from nmt.text.tokenizer import EOS
 
+_LARGEST_ALPHA, _LARGEST_BETA = 10, 1000
 _LEAST_COVERED = 1e-3
 """Lower bound on the coverage of a source piece: with a window or sparsemax, coverage may be 0, and log 0 is -inf."""
 
@@ -75,10 +76,14 @@ class BeamSearch(Stepwise):
                 f"search.beam_size is {beam_size}; it must be between 1 (greedy search) and {MAX_BEAM_SIZE}, because "
                 "each hypothesis needs memory for the scores of the whole vocabulary."
             )
-        if not math.isfinite(length_penalty):
-            raise Mistake(f"search.length_penalty is {length_penalty}; it must be a finite number (0 turns it off).")
-        if not 0 <= coverage_penalty < math.inf:
-            raise Mistake(f"search.coverage_penalty is {coverage_penalty}; it must be finite and at least 0.")
+        # Lengths to a power above these overflow.
+        if not abs(length_penalty) <= _LARGEST_ALPHA:
+            raise Mistake(
+                f"search.length_penalty is {length_penalty}; it must be from {-_LARGEST_ALPHA} to {_LARGEST_ALPHA} "
+                "(0 turns it off)."
+            )
+        if not 0 <= coverage_penalty <= _LARGEST_BETA:
+            raise Mistake(f"search.coverage_penalty is {coverage_penalty}; it must be from 0 to {_LARGEST_BETA}.")
         if not 1 <= n_best <= beam_size:
             raise Mistake(
                 f"search.n_best is {n_best}; it must be between 1 and search.beam_size, which is {beam_size}."

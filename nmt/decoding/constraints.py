@@ -9,6 +9,10 @@ from torch import Tensor
 from nmt.errors import Mistake
 from nmt.text.tokenizer import BOS, EOS, PAD, UNK
 
+_LARGEST_RATIO = 1000
+_LONGEST = 100_000
+"""The largest lengths that a search can be told to reach, in pieces; no text has sentences of this length."""
+
 Scores = Float[Tensor, "sentences beams vocab"]
 
 
@@ -36,9 +40,9 @@ class Constraints:
         _require("min_length", min_length, 1, "because EOS is counted")
         if max_length is not None:
             _require("max_length", max_length, min_length, "which is search.constraints.min_length")
-        if not 0 <= max_length_ratio < math.inf:
+        if not 0 <= max_length_ratio <= _LARGEST_RATIO:
             raise Mistake(
-                f"search.constraints.max_length_ratio is {max_length_ratio}; it must be finite and at least 0."
+                f"search.constraints.max_length_ratio is {max_length_ratio}; it must be from 0 to {_LARGEST_RATIO}."
             )
         _require("max_length_offset", max_length_offset, 1, "to leave room for EOS")
         _require("no_repeat_ngram", no_repeat_ngram, 0, "which allows every repetition")
@@ -111,3 +115,5 @@ def _repetitions(history: Int[Tensor, "rows length"], n: int) -> tuple[Tensor, T
 def _require(name: str, value: object, least: int, reason: str) -> None:
     if not isinstance(value, int) or value < least:
         raise Mistake(f"search.constraints.{name} is {value}; it must be a whole number of at least {least}, {reason}.")
+    if value > _LONGEST:
+        raise Mistake(f"search.constraints.{name} is {value}; it must be at most {_LONGEST:,}.")

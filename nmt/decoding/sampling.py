@@ -1,7 +1,5 @@
 """Sampling from p(target | source), with temperature, top-k (Fan et al. 2018) and top-p (Holtzman et al. 2020)."""
 
-import math
-
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
@@ -13,6 +11,7 @@ from nmt.decoding.stepwise import Live, Stepwise
 from nmt.errors import CheckFailed, Mistake
 from nmt.text.tokenizer import EOS, PAD
 
+MAX_SAMPLES = 10_000
 _DRAWN_AT_ONCE = 2**22
 """Number of scores to sort at a time; a sentence with more scores is sorted alone."""
 
@@ -39,10 +38,13 @@ class Sampling(Stepwise):
         seed: int = 1,
         constraints: Constraints | None = None,
     ) -> None:
-        if samples < 1:
-            raise Mistake(f"search.samples is {samples}; it must be at least 1.")
-        if not 0 < temperature < math.inf:
-            raise Mistake(f"search.temperature is {temperature}; it must be above 0 and finite (1 changes nothing).")
+        if not 1 <= samples <= MAX_SAMPLES:
+            raise Mistake(f"search.samples is {samples}; it must be from 1 to {MAX_SAMPLES}.")
+        if not 1e-3 <= temperature <= 1e3:
+            raise Mistake(
+                f"search.temperature is {temperature}; it must be from 0.001 to 1000 (1 changes nothing; "
+                "search=beam search.beam_size=1 always takes the most probable piece)."
+            )
         if top_k < 0:
             raise Mistake(f"search.top_k is {top_k}; it must be at least 0 (0 keeps all pieces).")
         if not 0 < top_p <= 1:

@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from nmt.attention import Attention, KeysValues, MultiHeadAttention, SiteWatch, VisibleKeys
-from nmt.attention.sizes import require_heads
+from nmt.attention.sizes import require_heads, require_positive
 from nmt.models.transformer_layers import FeedForward
 
 
@@ -41,6 +41,7 @@ class HierarchicalAttention(nn.Module):
         dropout: float,
     ) -> None:
         super().__init__()
+        require_positive({"context.model.ffn_dim": ffn_dim})
         require_heads("context.model.num_heads", num_heads, {"annotation": dim})
         self.words, self.sentences = (
             MultiHeadAttention(level, dim, dim, num_heads, dropout) for level in (words, sentences)

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from nmt.attention import Attention, with_heads
-from nmt.attention.sizes import require_positive
+from nmt.attention.sizes import MOST_LAYERS, require_positive
 from nmt.errors import Mistake
 from nmt.kernels.dropout import Dropout
 from nmt.models.base import Annotations, Embedded, SourceMask, Watch
@@ -82,7 +82,8 @@ class Luong(RecurrentSeq2Seq):
     ) -> None:
         super().__init__()
         widths = {"embedding_dim": embedding_dim, "encoder_dim": encoder_dim, "decoder_dim": decoder_dim}
-        require_positive(widths | {"num_layers": num_layers})
+        require_positive(widths)
+        require_positive({"num_layers": num_layers}, MOST_LAYERS)
         if encoder.hands_over_states and encoder_dim != decoder_dim:
             raise Mistake(
                 f"The encoder {type(encoder).__name__} needs encoder_dim equal to decoder_dim, because the decoder "

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import nn
 
 from nmt.attention import Attention
-from nmt.attention.sizes import require_positive
+from nmt.attention.sizes import MOST_LAYERS, require_positive
 from nmt.errors import Mistake
 from nmt.kernels.dropout import Dropout
 from nmt.models.base import Attending, Source, SourceMask, Watch
@@ -48,7 +48,8 @@ class MaskedTransformer(Attending):
         super().__init__()
         if not vocabulary.joint:
             raise Mistake("Pretraining reads and predicts pieces of the same vocabulary; use a joint vocabulary.")
-        require_positive({"dim": dim, "ffn_dim": ffn_dim, "num_layers": num_layers})
+        require_positive({"dim": dim, "ffn_dim": ffn_dim})
+        require_positive({"num_layers": num_layers}, MOST_LAYERS)
         self.source_embedding, _ = token_embeddings(vocabulary, dim, DIRECTION_STD if fix_norm else dim**-0.5)
         dropouts = Dropouts(**dropout_rates(Dropouts._fields, dropout, dropout_at))
         self.encoder = nn.ModuleList(

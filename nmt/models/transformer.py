@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from nmt.attention import Attention, KeysValues, causal_mask, lengths_to_mask
-from nmt.attention.sizes import require_positive
+from nmt.attention.sizes import MOST_LAYERS, require_positive
 from nmt.kernels.dropout import Dropout
 from nmt.kernels.key_value_cache import append, in_use, length_with_next
 from nmt.models.base import Annotations, Embedded, Seq2Seq, SourceMask, Target, Watch
@@ -84,7 +84,8 @@ class Transformer(Seq2Seq):
         vocabulary: VocabularySizes,
     ) -> None:
         super().__init__()
-        require_positive({"dim": dim, "ffn_dim": ffn_dim, "num_layers": num_layers})
+        require_positive({"dim": dim, "ffn_dim": ffn_dim})
+        require_positive({"num_layers": num_layers}, MOST_LAYERS)
         self.dim, self.annotation_dim = dim, dim
         self.norm_first, self.fix_norm = norm_first, fix_norm
         std = DIRECTION_STD if fix_norm else dim**-0.5

@@ -15,6 +15,7 @@ from nmt.models import MaskedTransformer, VocabularySizes
 from nmt.models.embeddings import with_plain_weights
 from nmt.runs.directory import EncoderDirectory
 from nmt.runs.load import choose_device
+from nmt.runs.memory import check_header, within_memory
 from nmt.runs.weights import load_weights
 from nmt.text import TokenizerPair
 
@@ -31,6 +32,10 @@ class LoadedEncoder(NamedTuple):
 
 def build_encoder(model: Node, tokenizers: TokenizerPair) -> MaskedTransformer:
     """The encoder with fresh weights, for a vocabulary of the tokenizers' size."""
+    return within_memory(lambda: _encoder(model, tokenizers))
+
+
+def _encoder(model: Node, tokenizers: TokenizerPair) -> MaskedTransformer:
     sizes = VocabularySizes(tokenizers.source.size, tokenizers.target.size, tokenizers.joint)
     encoder: MaskedTransformer = make(model, MaskedTransformer)(vocabulary=sizes)
     return encoder
@@ -53,13 +58,21 @@ def load_encoder(path: Path, device: str) -> LoadedEncoder:
     except Mistake as error:
         raise Mistake(f"{path / 'config.yaml'} cannot be used: {stored_invalid(error)}") from error
     tokenizers = directory.tokenizers(None, directory.metrics())
+    damaged = Mistake(
+        f"{directory.weights} does not hold the weights of the encoder that {path / 'config.yaml'} describes, with "
+        f"a vocabulary of {tokenizers.source.size} pieces: copy the run's own files back, or pretrain again."
+    )
     try:
-        model = build_encoder(settings.model, tokenizers)
+        with torch.device("meta"):
+            trial = _encoder(settings.model, tokenizers)
+    except Mistake as error:
+        raise damaged from error
+    # The header is compared first: a model of any size can be described in one line.
+    check_header(trial, directory.weights, damaged)
+    model = build_encoder(settings.model, tokenizers)
+    try:
         load_weights(model, directory.weights, settings.trainer.precision)
-    except (Mistake, RuntimeError, SafetensorError) as error:
-        raise Mistake(
-            f"{directory.weights} does not hold the weights of the encoder that {path / 'config.yaml'} describes, with "
-            f"a vocabulary of {tokenizers.source.size} pieces: copy the run's own files back, or pretrain again."
-        ) from error
+    except (RuntimeError, SafetensorError) as error:
+        raise damaged from error
     with_plain_weights(model)
     return LoadedEncoder(directory, settings, tokenizers, model.eval().to(torch_device), torch_device)

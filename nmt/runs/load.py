@@ -26,6 +26,7 @@ from nmt.models import Seq2Seq, VocabularySizes
 from nmt.models.base import Attending
 from nmt.models.embeddings import with_plain_weights
 from nmt.runs.directory import RunDirectory
+from nmt.runs.memory import check_header, within_memory
 from nmt.runs.precision import check_precision, with_precision
 from nmt.runs.weights import load_weights
 from nmt.text import TokenizerPair
@@ -62,8 +63,19 @@ class LoadedRun(NamedTuple):
 
 
 def build_model(model: Node, tokenizers: TokenizerPair, context: Node | None = None) -> Seq2Seq:
-    """A model with fresh weights, for vocabularies of the tokenizers' sizes; `context` makes it a document model."""
-    sizes = VocabularySizes(tokenizers.source.size, tokenizers.target.size, tokenizers.joint)
+    """A model with fresh weights, for vocabularies of the tokenizers' sizes; `context` makes it a document model.
+
+    Raises Mistake if it cannot be built, or if its weights do not fit into memory.
+    """
+    return within_memory(lambda: composed_model(model, _sizes(tokenizers), context))
+
+
+def _sizes(tokenizers: TokenizerPair) -> VocabularySizes:
+    return VocabularySizes(tokenizers.source.size, tokenizers.target.size, tokenizers.joint)
+
+
+def composed_model(model: Node, sizes: VocabularySizes, context: Node | None) -> Seq2Seq:
+    """The model that a node describes; `context` makes it a document model."""
     sentence: Seq2Seq = make(model, Seq2Seq)(vocabulary=sizes)
     return sentence if context is None else make(context, Seq2Seq)(sentence)
 
@@ -109,21 +121,26 @@ def load_run(path: Path, device: str, precision: str = "float32") -> LoadedRun:
         raise Mistake(f"{path / 'config.yaml'} cannot be used: {stored_invalid(error)}") from error
     tokenizers = directory.tokenizers(settings.direction, directory.metrics(), settings.tokenizer.tone_marks)
     try:
-        model = build_model(settings.model, tokenizers, settings.context.model)
         make(settings.search, Algorithm)
+        with torch.device("meta"):
+            trial = composed_model(settings.model, _sizes(tokenizers), settings.context.model)
     except Mistake as error:
         raise Mistake(
             f"{path / 'config.yaml'} does not describe a model and a search that this version of nmt can build "
             f"({str(error).rstrip('.')}): train the run again."
         ) from error
+    damaged = Mistake(
+        f"{directory.weights} does not hold the weights of the model that {path / 'config.yaml'} describes, with "
+        f"vocabularies of {tokenizers.source.size} and {tokenizers.target.size} pieces: copy the run's own files "
+        "back, or train the run again."
+    )
+    # The header is compared first: a model of any size can be described in one line.
+    check_header(trial, directory.weights, damaged)
+    model = build_model(settings.model, tokenizers, settings.context.model)
     try:
         load_weights(model, directory.weights, settings.trainer.precision)
     except (RuntimeError, SafetensorError) as error:
-        raise Mistake(
-            f"{directory.weights} does not hold the weights of the model that {path / 'config.yaml'} describes, with "
-            f"vocabularies of {tokenizers.source.size} and {tokenizers.target.size} pieces: copy the run's own files "
-            "back, or train the run again."
-        ) from error
+        raise damaged from error
     with_plain_weights(model)
     model = with_precision(model.eval(), precision, torch_device)
     return LoadedRun(directory, settings, tokenizers, model, torch_device, precision)

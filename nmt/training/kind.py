@@ -19,6 +19,7 @@ from nmt.data.drawn_pairs import DrawnPairs
 from nmt.data.module import Collate
 from nmt.models.base import Attending
 from nmt.runs.directory import RunDirectory
+from nmt.runs.memory import require_memory
 from nmt.text import TokenizerPair
 from nmt.training.origin import ConfigOrigin, PretrainedRun, SettingsT
 from nmt.training.task import TrainingTask
@@ -77,6 +78,7 @@ class TrainingKind(ABC, Generic[SettingsT, ModelT]):
         """
         with torch.device("meta"):
             model = self.trial_model(settings)
+            require_memory(model)
             make(settings.initializer)(model)
         self.check_choices(settings, model)
         self.task(settings, model).configure_optimizers()

@@ -4,6 +4,7 @@ Each objective is a sum over the target tokens of a batch, in nats. Objectives w
 and keep the activations of both for the gradients.
 """
 
+import math
 from collections.abc import Callable
 
 import torch
@@ -88,6 +89,6 @@ def _features(model: Seq2Seq, batch: Batch) -> Features:
 
 
 def _not_negative(name: str, value: float) -> float:
-    if value < 0:
-        raise Mistake(f"objective.{name} is {value}; it must not be negative.")
+    if not 0 <= value < math.inf:
+        raise Mistake(f"objective.{name} is {value}; it must be finite and not negative.")
     return value

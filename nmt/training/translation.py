@@ -29,7 +29,7 @@ from nmt.errors import Mistake
 from nmt.models import DocumentModel, Seq2Seq, VocabularySizes
 from nmt.runs.directory import RunDirectory
 from nmt.runs.encoder import LoadedEncoder
-from nmt.runs.load import LoadedRun, build_model, context_window
+from nmt.runs.load import LoadedRun, build_model, composed_model, context_window
 from nmt.text import TokenizerPair
 from nmt.training.buildable import check_translation
 from nmt.training.kind import Corpora, Examples, TrainingKind
@@ -65,8 +65,7 @@ class Translation(TrainingKind[RunSettings, Seq2Seq]):
         return finished_run(settings, run.path)
 
     def trial_model(self, settings: RunSettings) -> Seq2Seq:
-        model: Seq2Seq = make(settings.model, Seq2Seq)(vocabulary=VocabularySizes(8, 8, joint=False))
-        return model if settings.context.model is None else make(settings.context.model, Seq2Seq)(model)
+        return composed_model(settings.model, VocabularySizes(8, 8, joint=False), settings.context.model)
 
     def check_choices(self, settings: RunSettings, model: Seq2Seq) -> None:
         check_translation(settings, model)

@@ -161,6 +161,7 @@ def test_a_widened_view_blocks_the_additional_keys(
     ("make", "message"),
     [
         (lambda: windows.LocalM(STATE, HEADS, -1), "window.half_width is -1; it must be at least 0"),
+        (lambda: windows.LocalM(STATE, HEADS, 2**62), "it must be at most 1,048,576"),
         (lambda: windows.LocalP(STATE, HEADS, 0, False), "window.half_width is 0; it must be at least 1"),
     ],
 )

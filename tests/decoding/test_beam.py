@@ -312,6 +312,11 @@ def test_probabilities_that_become_invalid_later_are_refused_too(markov: Callabl
     [
         ({"beam_size": 0}, "beam_size is 0"),
         ({"length_penalty": math.inf}, "length_penalty is inf"),
+        ({"length_penalty": 1e6}, "length_penalty is 1000000.0; it must be from -10 to 10 .0 turns it off"),
+        ({"length_penalty": math.nan}, "length_penalty is nan"),
+        ({"coverage_penalty": 1e6}, "coverage_penalty is 1000000.0; it must be from 0 to 1000"),
+        ({"constraints": {"max_length_ratio": 1e308}}, r"max_length_ratio is 1e.308; it must be from 0 to 1000"),
+        ({"constraints": {"min_length": 10**6}}, "min_length is 1000000; it must be at most 100,000"),
         ({"coverage_penalty": -0.1}, "coverage_penalty is -0.1"),
         ({"n_best": 0}, "n_best is 0; it must be between 1 and search.beam_size, which is 5"),
         ({"n_best": 6}, "n_best is 6; it must be between 1 and search.beam_size, which is 5"),

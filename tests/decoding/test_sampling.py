@@ -122,8 +122,10 @@ def test_a_model_without_valid_probabilities_is_refused(markov: Callable[..., An
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"samples": 0}, "search.samples is 0; it must be at least 1"),
-        ({"temperature": 0.0}, "search.temperature is 0.0; it must be above 0"),
+        ({"samples": 0}, "search.samples is 0; it must be from 1 to 10000"),
+        ({"samples": 10**9}, "search.samples is 1000000000; it must be from 1 to 10000"),
+        ({"temperature": 0.0}, "search.temperature is 0.0; it must be from 0.001 to 1000"),
+        ({"temperature": math.inf}, "search.temperature is inf; it must be from 0.001 to 1000"),
         ({"top_k": -1}, "search.top_k is -1; it must be at least 0"),
         ({"top_p": 0.0}, "search.top_p is 0.0; it must be above 0 and at most 1"),
         ({"top_p": 1.1}, "search.top_p is 1.1; it must be above 0 and at most 1"),

@@ -127,7 +127,7 @@ def test_dropped_words_are_unknown_and_all_else_stays() -> None:
 
 
 def test_what_cannot_be_is_refused() -> None:
-    with pytest.raises(Mistake, match=r"objective\.alpha is -1.0; it must not be negative"):
+    with pytest.raises(Mistake, match=r"objective\.alpha is -1.0; it must be finite and not negative"):
         RDrop(alpha=-1.0)
     with pytest.raises(Mistake, match=r"objective\.cut is 1.0; it must be at least 0 and below 1"):
         SimCut(alpha=1.0, cut=1.0)

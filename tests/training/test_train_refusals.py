@@ -52,7 +52,7 @@ from nmt.training.origin import stored_keys
         ),
         ({"run_dir": "train.en/run"}, "run_dir is train.en/run, but train.en is a file; choose another folder"),
         ({"run_dir": "new", "cache_dir": "train.en"}, "cache_dir is train.en, but train.en is a file"),
-        ({"run_dir": "new", "tokenizer__size": 0}, "tokenizer.size is 0; it must be a whole number of at least 1"),
+        ({"run_dir": "new", "tokenizer__size": 0}, "tokenizer.size is 0; it must be a whole number from 1"),
         ({"run_dir": "new", "tokenizer__size": 3}, "Vocabulary size 3 leaves no room for PAD, UNK, BOS and EOS; set"),
         ({"run_dir": "new", "trainer__precision": "foo"}, "Unknown trainer.precision 'foo'"),
         (
@@ -65,9 +65,14 @@ from nmt.training.origin import stored_keys
         ),
         ({"run_dir": "new", "optimizer__lr": -1}, "optimizer.lr is -1; it must be a number above 0"),
         ({"run_dir": "new", "seed": -1}, "seed is -1; it must be a whole number of at least 0"),
-        ({"run_dir": "new", "batching__workers": -1}, "batching.workers is -1; it must be a whole number of at least"),
+        ({"run_dir": "new", "batching__workers": -1}, "batching.workers is -1; it must be a number of processes from"),
         ({"run_dir": "new", "model__num_heads": 0}, "model.num_heads is 0; it must be a whole number of at least 1"),
         ({"run_dir": "new", "model__num_layers": 0}, "num_layers is 0; it must be a whole number of at least 1"),
+        ({"run_dir": "new", "model__num_layers": 10**6}, "num_layers is 1000000; it must be at most 100"),
+        (
+            {"run_dir": "new", "model__dim": 1_000_000},
+            "The model has .* parameters, which need",
+        ),
         ({"run_dir": "new", "model__dim": -4}, "^dim is -4; it must be a whole number of at least 1"),
         ({"run_dir": "new", "scorer": "additive", "scorer__hidden_dim": 0}, "scorer.hidden_dim is 0; it must"),
         (
@@ -91,7 +96,7 @@ from nmt.training.origin import stored_keys
             "subword_sampling is 2; .* at most 1, such as 0.1, or null for none",
         ),
         ({"run_dir": "new", "subword_sampling": "x"}, "subword_sampling is x; it must be above 0"),
-        ({"run_dir": "new", "objective": "r_drop", "objective__alpha": -1.5}, "objective.alpha is -1.5; it must not"),
+        ({"run_dir": "new", "objective": "r_drop", "objective__alpha": -1.5}, "objective.alpha is -1.5; it must be f"),
         (
             {"run_dir": "new", "data__sampling_temperature": 0},
             "data.sampling_temperature is 0; it must be a number abo",
