@@ -274,6 +274,24 @@ def test_runs_are_compared_by_their_own_search_whatever_was_evaluated_before(
     assert [row[:speed] for row in again] == [row[:speed] for row in first]
 
 
+def test_a_run_is_compared_with_translations_of_the_same_split(
+    here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evaluate(job("evaluate", run_dir="a", split="valid"))
+    same, perfect, short = "a/evaluation/valid/hypotheses.txt", "valid.vi", str(tmp_path / "short.vi")
+    Path(short).write_text("một\n")
+    arguments = {"run_dirs": ["a"], "out": str(tmp_path / "out"), "split": "valid"}
+    capsys.readouterr()
+    compare(job("compare", **arguments, outputs=[same, perfect]))
+    table = rows(capsys.readouterr().out)
+    assert table[0][:2] == ["system", "BLEU"]
+    assert [row[0] for row in table[2:]] == ["a", same, perfect]
+    assert table[2][1] == table[3][1] != table[4][1] == "100.00 [100.00, 100.00]"
+    assert table[3][table[0].index("p")] == "1.000"
+    with pytest.raises(Mistake, match=r"short\.vi has 1 lines but the split valid has 7; line n of both must belong"):
+        compare(job("compare", **arguments, outputs=[short]))
+
+
 def test_equal_runs_do_not_differ(here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     copy = shutil.copytree("a", tmp_path / "copy")
     compare(job("compare", run_dirs=["a", str(copy)], out=str(tmp_path / "out")))

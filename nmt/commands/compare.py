@@ -1,26 +1,30 @@
-"""nmt.compare: several runs, or files of translations, in one table with paired significance tests."""
+"""nmt.compare: several runs, files of translations, or both in one table with paired significance tests."""
 
 from pathlib import Path
 
 from nmt.commands.compare_settings import CompareSettings
 from nmt.config.job import Job
+from nmt.evaluation.sanity import looks_tokenized
 from nmt.files import folder_to_write
 from nmt.runs.directory import RunDirectory
 from nmt.scoring.differences import differences
-from nmt.scoring.score_table import file_systems, report, run_system
+from nmt.scoring.score_table import file_systems, reference_files, report, run_system, scored_on_tokens
 
 
 def compare(job: Job[CompareSettings]) -> None:
     """Prints the comparison and writes it to `out` as Markdown, CSV, LaTeX and JSON, with a chart."""
     settings = job.settings
     out = folder_to_write("out", settings.out)
-    if settings.outputs:
-        systems, references = file_systems(settings.outputs, settings.reference or [])
+    if not settings.run_dirs:
+        named = reference_files(settings.reference or [])
+        references = [*named.values()]
+        systems = file_systems(settings.outputs, named, column="output", tokenized=looks_tokenized(references[0]))
     else:
+        column = "system" if settings.outputs else "run"
         runs = [RunDirectory(Path(path)) for path in settings.run_dirs]
         for run in runs:
             run.require_finished()
-        columns = {"run": [str(run.path) for run in runs]}
+        columns = {column: [str(run.path) for run in runs]}
         averaged = [str(len(run.metrics().get("averaged", ())) or "") for run in runs]  # the number of checkpoints
         if any(averaged):
             columns["averaged"] = averaged
@@ -31,4 +35,10 @@ def compare(job: Job[CompareSettings]) -> None:
             # The first run reads the references; the others must have the same ones.
             system, references = run_system(run.path, settings.device, settings.split, described, references or None)
             systems.append(system)
+        named = {f"the split {settings.split}": references[0]}
+        named |= {
+            f"reference {number} of the split {settings.split}": lines
+            for number, lines in enumerate(references[1:], start=2)
+        }
+        systems += file_systems(settings.outputs, named, column=column, tokenized=scored_on_tokens(systems[0]))
     print(report(systems, references, out).printed())

@@ -19,14 +19,18 @@ class CompareSettings(Keys):
 
     @check(mode="after")
     def check_systems(self) -> "CompareSettings":
-        if bool(self.run_dirs) == bool(self.outputs):
+        if not self.run_dirs and not self.outputs:
             raise Mistake(
-                "Set either 'run_dirs=[A,B]' to compare runs, or 'outputs=[a.vi,b.vi]' and reference=FILE to compare "
-                "files of translations."
+                "Set 'run_dirs=[A,B]' to compare runs, 'outputs=[a.vi,b.vi]' and reference=FILE to compare files of "
+                "translations, or 'run_dirs=[A]' and 'outputs=[b.vi]' to compare both on a split of the runs' data."
             )
         resolved = [os.path.realpath(path) for path in self.run_dirs]
         if twice := [path for path, target in zip(self.run_dirs, resolved, strict=True) if resolved.count(target) > 1]:
             raise Mistake(f"run_dirs names {twice[0]} twice; name each run once.")
-        if self.outputs and self.reference in (None, []):
+        if self.run_dirs and self.reference not in (None, []):
+            raise Mistake(
+                "reference is for outputs alone; with run_dirs, the references are those of split: leave out reference="
+            )
+        if not self.run_dirs and self.reference in (None, []):
             raise Mistake("outputs need a reference: set reference=FILE, or 'reference=[A,B]' for several.")
         return self

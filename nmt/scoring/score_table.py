@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from nmt.errors import Mistake
-from nmt.evaluation.sanity import hypothesis_warnings, looks_tokenized
+from nmt.evaluation.sanity import hypothesis_warnings
 from nmt.evaluation.score_chart import score_bars
 from nmt.evaluation.scores import RESAMPLES, all_metrics, corpus_scores, headline_metrics, sentence_scores
 from nmt.evaluation.significance import TRIALS, approximate_randomization, holm, multi_bootstrap
@@ -149,25 +149,38 @@ def run_system(
     return System(dict(settings), hypotheses, scores, run.directory.metrics()), test_set.references
 
 
-def file_systems(outputs: Sequence[str], references: Sequence[str]) -> tuple[list[System], list[list[str]]]:
-    """Scores files of translations against one or more reference files; returns the systems and the references.
+def scored_on_tokens(system: System) -> bool:
+    """Whether the BLEU of a system is that of the references' own tokens, as its signature says."""
+    return "|tok:none|" in system.scores["scores"][0]["signature"]
 
-    Raises Mistake if a file is missing, or if a file and a reference have different numbers of
-    lines.
+
+def reference_files(names: Sequence[str]) -> dict[str, list[str]]:
+    """The lines of each reference file. Logs warnings about them, and raises Mistake if a file is missing."""
+    references = {}
+    for name in names:
+        file = existing_file("reference", name)
+        references[name] = read_lines(file)
+        warn_of_references(file, references[name])
+    return references
+
+
+def file_systems(
+    outputs: Sequence[str], references: Mapping[str, Sequence[str]], *, column: str, tokenized: bool
+) -> list[System]:
+    """Scores files of translations against one or more lists of references, each under the name that an error gives it.
+
+    `column` is the heading for the names of the files. `tokenized` says whether BLEU uses the references' own tokens.
+    Raises Mistake if a file is missing, or if a file and a list of references have different numbers of lines.
     """
-    files = [existing_file("reference", name) for name in references]
-    lines_of = {file: read_lines(file) for file in files}
-    for file, lines in lines_of.items():
-        warn_of_references(file, lines)
-    all_references = [lines_of[file] for file in files]
-    metrics = all_metrics(looks_tokenized(all_references[0]))
+    all_references = [*references.values()]
+    metrics = all_metrics(tokenized)
     systems = []
     for output in [existing_file("outputs", name) for name in outputs]:
         hypotheses = read_lines(output)
-        for file, lines in lines_of.items():
+        for name, lines in references.items():
             if len(hypotheses) != len(lines):
                 raise Mistake(
-                    f"{output} has {len(hypotheses)} lines but {file} has {len(lines)}; line n of both must belong "
+                    f"{output} has {len(hypotheses)} lines but {name} has {len(lines)}; line n of both must belong "
                     "to the same source line."
                 )
         for warning in [
@@ -176,8 +189,8 @@ def file_systems(outputs: Sequence[str], references: Sequence[str]) -> tuple[lis
         ]:
             logger.warning("%s: %s", output, warning)
         scores = {"scores": [score.record() for score in corpus_scores(hypotheses, all_references, metrics)]}
-        systems.append(System({"output": str(output)}, hypotheses, scores, {}))
-    return systems, all_references
+        systems.append(System({column: str(output)}, hypotheses, scores, {}))
+    return systems
 
 
 def _normalization_warnings(lines: Sequence[str]) -> list[str]:
@@ -203,7 +216,7 @@ def report(
     If some settings were run with several seeds, p compares settings; otherwise it compares systems. `without_result`
     gives the reason why a job has no row. Raises Mistake if the BLEU scores are not comparable.
     """
-    of_tokens = {"|tok:none|" in system.scores["scores"][0]["signature"] for system in systems}
+    of_tokens = {scored_on_tokens(system) for system in systems}
     if len(of_tokens) > 1:
         raise Mistake(
             "Some systems have BLEU on tokens and others BLEU on plain text, which are not comparable. Compare their "

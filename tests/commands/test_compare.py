@@ -63,14 +63,14 @@ def test_suspicious_outputs_cause_warnings(tmp_path: Path, caplog: pytest.LogCap
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({}, r"Set either 'run_dirs=\[A,B\]' to compare runs, or 'outputs="),
-        ({"run_dirs": ["a"], "outputs": ["b"]}, r"Set either 'run_dirs=\[A,B\]'"),
+        ({}, r"Set 'run_dirs=\[A,B\]' to compare runs, 'outputs="),
+        ({"run_dirs": ["a"], "outputs": ["b"], "reference": "c"}, "reference is for outputs alone; with run_dirs, the"),
         ({"run_dirs": ["a", "b", "x/../a"]}, r"^run_dirs names a twice; name each run once\.$"),
         ({"outputs": ["b"]}, "outputs need a reference: set reference=FILE"),
         ({"outputs": ["b"], "reference": []}, "outputs need a reference: set reference=FILE"),
     ],
 )
-def test_runs_and_outputs_exclude_each_other_and_outputs_need_references(
+def test_outputs_alone_need_references_and_runs_have_their_own(
     tmp_path: Path, changes: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(Mistake, match=message):

@@ -11,7 +11,16 @@ import pytest
 from nmt.errors import Mistake
 from nmt.evaluation.scores import headline_metrics
 from nmt.evaluation.significance import approximate_randomization, holm, multi_bootstrap
-from nmt.scoring.score_table import Setting, System, by_setting, file_systems, report, setting_part, system_part
+from nmt.scoring.score_table import (
+    Setting,
+    System,
+    by_setting,
+    file_systems,
+    reference_files,
+    report,
+    setting_part,
+    system_part,
+)
 
 REFERENCES = [f"Câu số {n} rất hay và rất dài." for n in range(30)]
 
@@ -154,14 +163,15 @@ def test_scores_of_tokens_and_of_plain_text_are_not_compared(tmp_path: Path) -> 
 def test_files_of_translations_get_every_score_with_interval_and_signature(tmp_path: Path) -> None:
     for name, lines in {"ref": REFERENCES, "a": ["sai"] * 9 + REFERENCES[9:]}.items():
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    [found], references = file_systems([str(tmp_path / "a")], [str(tmp_path / "ref")])
-    assert references == [REFERENCES]
+    references = reference_files([str(tmp_path / "ref")])
+    assert [*references.values()] == [REFERENCES]
+    [found] = file_systems([str(tmp_path / "a")], references, column="output", tokenized=False)
     scores = {score["name"]: score for score in found.scores["scores"]}
     assert {"BLEU", "chrF2", "TER"} <= set(scores)
     for score in scores.values():
         assert score["interval"][0] < score["value"] < score["interval"][1]
         assert "version:" in score["signature"]
-    text = report([found], references, tmp_path / "out").markdown()
+    text = report([found], [*references.values()], tmp_path / "out").markdown()
     assert "- TER nrefs:1" in text
     assert {"BLEU low", "chrF2 low", "TER low"} <= set(read_csv(tmp_path / "out" / "comparison.csv")[0])
 
