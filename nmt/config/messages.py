@@ -93,3 +93,14 @@ def _names(kind: type[BaseModel], path: Iterable[str]) -> list[str]:
     for name in path:
         kind = next(field.annotation for key, field in kind.model_fields.items() if (field.alias or key) == name)  # type: ignore[assignment]
     return [field.alias or key for key, field in kind.model_fields.items()]
+
+
+def expected(error: ValidationError) -> str:
+    """What the first value that pydantic rejected must be, for a file that is not the user's."""
+    first = error.errors(include_input=False)[0]
+    key = ".".join(str(part) for part in first["loc"] if "[" not in str(part))  # without the choices of a union
+    if first["type"] == "missing":
+        return f"{key} is missing"
+    kinds = {**_KINDS, "dict": "an object", "model": "an object"}
+    kind = first["type"].removesuffix("_type")
+    return f"{key} must be {kinds[kind]}" if kind in kinds else f"{key} is out of range"

@@ -8,13 +8,15 @@ import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
+from pydantic import Field
 from sacrebleu.metrics.base import Metric
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
+from nmt.config.stored import Number, Stored
 from nmt.errors import Mistake
 
 RESAMPLES = 1000
@@ -41,6 +43,15 @@ class Chrf(PlainNumbers, CHRF):
 
 class Ter(PlainNumbers, TER):
     """Translation edit rate (Snover et al. 2006); lower is better."""
+
+
+class ScoreRecord(Stored):
+    """A score as files store it."""
+
+    name: str
+    value: Number
+    interval: Annotated[list[Number], Field(min_length=2, max_length=2)]
+    signature: str
 
 
 class Score(NamedTuple):

@@ -6,13 +6,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from nmt.config.stored import Stored, read_stored
 from nmt.data.cache import file_digest
 from nmt.data.corpus import Pairs, read_aligned, read_parallel
 from nmt.errors import FULL_DISK, MissingFile, Mistake
 from nmt.exports.damage import DamagedExport
 from nmt.exports.formats import open_engine, open_exported, write_format
-from nmt.exports.parity import SENTENCES, Parity, compare
-from nmt.files import atomic_folder, check_writable, existing_file, read_json, write_json
+from nmt.exports.parity import BOUNDS, SENTENCES, Parity, compare, computes_alike
+from nmt.files import atomic_folder, check_writable, existing_file, write_json
 from nmt.runs.directory import tokenizer_hashes
 from nmt.runs.load import LoadedRun
 from nmt.runs.search import Engine
@@ -62,6 +63,12 @@ def comparison_pairs(run: LoadedRun, source: str | None = None, reference: str |
     return Pairs(sources[:SENTENCES], references[:SENTENCES])
 
 
+class _Record(Stored):
+    """What is read of export.json."""
+
+    files: dict[str, str]
+
+
 def check_replaceable(out: Path, overwrite: bool) -> None:
     """Raises Mistake unless `out` contains no files, or contains only an export and `overwrite` is true."""
     check_writable("out", out)
@@ -75,7 +82,7 @@ def check_replaceable(out: Path, overwrite: bool) -> None:
         raise Mistake(f"out is {out}, which exists and is not an export: choose another folder.")
     if not overwrite:
         raise Mistake(f"out is {out}, which exists: choose another folder, or overwrite=true to replace it.")
-    others = sorted(present - {RECORD, *record.get("files", ())})
+    others = sorted(present - {RECORD, *record["files"]})
     if others:
         raise Mistake(
             f"out is {out}, which contains files besides the export ({', '.join(others[:3])}): move these files to "
@@ -92,7 +99,7 @@ def export_run(run: LoadedRun, format: str, out: Path, quantization: str, pairs:
     record = origin(run, format, quantization)
     with _named(out), atomic_folder(out, replace=True) as part:
         write_format(run, format, part, quantization)
-        files = {path.relative_to(part).as_posix(): file_digest(path) for path in part.rglob("*") if path.is_file()}
+        files = file_digests(part)
         try:
             exported = open_exported(run, format, part, quantization)
         except DamagedExport as error:
@@ -113,25 +120,35 @@ def open_kept(run: LoadedRun, engine: str, folder: Path, precision: str) -> tupl
         return None, "the old export was made from other weights or by another version"
     try:
         check_files(folder, record)
-        return open_engine(run, engine, folder, precision), ""
+        opened = open_engine(run, engine, folder, precision)
     except DamagedExport:
         return None, "the old export is damaged"
+    # Whoever made the folder also wrote the digests in its record, so the model itself is asked too.
+    if not computes_alike(run, opened, BOUNDS[precision]):
+        return None, "the old export computes something else than the run"
+    return opened, ""
 
 
 def read_record(folder: Path) -> dict[str, Any]:
     """The record of what a folder was exported from; empty if the record is missing or damaged."""
     try:
-        record = read_json(folder / RECORD)
-    except (OSError, ValueError):
+        return read_stored(folder / RECORD, _Record)
+    except (OSError, Mistake):
         return {}
-    return record if isinstance(record, dict) else {}
 
 
 def check_files(folder: Path, record: Mapping[str, Any]) -> None:
-    """Raises DamagedExport if a file of an export is missing or has changed."""
-    for name, digest in record.get("files", {}).items():
-        if not (folder / name).is_file() or file_digest(folder / name) != digest:
-            raise DamagedExport(f"{folder / name} is missing or has changed: export the run again.")
+    """Raises DamagedExport if a file of an export is missing or has changed, or if one was added."""
+    digests = file_digests(folder)
+    for name in sorted(digests.keys() | record["files"].keys()):
+        if digests.get(name) != record["files"].get(name):
+            raise DamagedExport(f"{folder / name} is missing, has changed or was added: export the run again.")
+
+
+def file_digests(folder: Path) -> dict[str, str]:
+    """The SHA-256 of each file of an export, except its record."""
+    files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+    return {name: file_digest(path) for name, path in files.items() if name != RECORD}
 
 
 @contextmanager

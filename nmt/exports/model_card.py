@@ -48,6 +48,9 @@ _READING = (
 )
 
 
+_RECORDED = "The run's `metrics.json` records these scores; they were not computed again for this export."
+
+
 def model_card(run: LoadedRun, settings: dict[str, Any], use: str, differences: Sequence[str]) -> str:
     """A model card for the Hugging Face Hub, which is also the README.md of an Argos package.
 
@@ -123,4 +126,4 @@ def _scores(splits: dict[str, Any]) -> str:
             numbers = " | ".join(f"{number:.2f}" for number in (score["value"], *score["interval"]))
             signature = score["signature"].replace("|", r"\|")  # a bar within a cell
             rows.append(f"| `{split}` | {score['name']} | {numbers} | `{signature}` |")
-    return "\n".join([*header, *rows]) if rows else "Not recorded."
+    return "\n".join([*header, *rows, "", _RECORDED]) if rows else "Not recorded."

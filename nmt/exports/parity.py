@@ -1,6 +1,7 @@
 """Checks whether an exported model matches its run, by comparing their forced log-probabilities and translations."""
 
 import math
+import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ from nmt.decoding.state import Decodable
 from nmt.errors import CheckFailed, Mistake
 from nmt.runs.forced_batches import piece_log_probs, readable_batches
 from nmt.runs.load import LoadedRun
-from nmt.runs.search import build_translator, named_search
+from nmt.runs.search import Engine, build_translator, named_search
 from nmt.text import BOS, EOS, normalize
 
 SENTENCES = 200
@@ -26,6 +27,9 @@ With float32, only the order of summation differs, so the limit applies to the l
 round the weights, so it applies to the mean difference. CTranslate2 computes int16 as int8 on processors without
 16-bit products.
 """
+
+
+_RANDOM_SENTENCES, _RANDOM_PIECES = 4, 8
 
 
 class Exported(NamedTuple):
@@ -141,6 +145,22 @@ def log_prob_differences(
         index: [abs(a - b) for a, b in zip(mine, other, strict=True)]
         for (index, mine), other in zip(ours.items(), theirs, strict=True)
     }
+
+
+def computes_alike(run: LoadedRun, engine: Engine, bound: float) -> bool:
+    """Whether an engine gives a few random pieces the log-probabilities that the run gives them, on average.
+
+    Another model differs by a nat or more, even on pieces that mean nothing. Three times `bound` is allowed, because a
+    GPU may multiply at lower precision, and because rounded weights change improbable pieces more than probable ones.
+    """
+    draw = random.Random(0)
+    sources, targets = (
+        [draw.choices(range(EOS + 1, tokenizer.size), k=_RANDOM_PIECES) for _ in range(_RANDOM_SENTENCES)]
+        for tokenizer in run.tokenizers
+    )
+    exported = Exported(engine.max_source, engine.max_target, engine.forced_log_probs, translate=list)
+    differences = [each for row in log_prob_differences(run, exported, sources, targets).values() for each in row]
+    return not differences or sum(differences) / len(differences) <= 3 * bound
 
 
 @torch.inference_mode()

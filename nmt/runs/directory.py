@@ -5,22 +5,50 @@ import os
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import yaml
+from pydantic import Field
 
 from nmt.config.direction import Direction
+from nmt.config.fields import LARGEST
 from nmt.config.keys import normal_form
+from nmt.config.stored import Count, Number, Stored, read_stored
 from nmt.config.trusted import read_plain_yaml
 from nmt.data.cache import file_digest
 from nmt.errors import Mistake
-from nmt.files import check_links, is_part, not_a_folder, read_json, remove, remove_parts, write_bytes, write_json
+from nmt.evaluation.scores import ScoreRecord
+from nmt.files import check_links, is_part, not_a_folder, remove, remove_parts, write_bytes, write_json
 from nmt.text import Tokenizer, TokenizerPair
 from nmt.text.tone_marks import ToneMarks
 
 _CONFIG, _WEIGHTS, _METRICS, _JOINT = "config.yaml", "model.safetensors", "metrics.json", "tokenizer.model"
 _MASKING = "masking"
 _FOLDERS = ("checkpoints", "logs", "evaluation", "probes", "exports")
+
+
+class _Metrics(Stored):
+    """What commands read of metrics.json."""
+
+    finished: bool
+    command: str | None = None
+    seed: int | None = None
+    batches_a_step: Annotated[int, Field(ge=1, le=LARGEST)] = 1
+    parameters: Count = 0
+    corpora: dict[str, str] = Field({})
+    tokenizers: dict[str, str] = Field({})
+    versions: dict[str, str] = Field({})
+    git_commit: str | None = None
+    asked: dict[str, Any] = Field({})
+    averaged: list[str] = Field([])
+    start_weights: str | None = None
+    steps: Count = 0
+    wall_time_seconds: Number = 0.0
+    validations_since_best: Count = 0
+    target_tokens_per_second: Number | None = None
+    peak_memory_mib: Number | None = None
+    scores: dict[str, list[ScoreRecord] | dict[str, Number]] = Field({})
+    """The scores of a test split, or the validation loss and accuracy of an encoder."""
 
 
 class RunDirectory:
@@ -191,15 +219,7 @@ class RunDirectory:
     def metrics(self) -> dict[str, Any]:
         """The contents of metrics.json; empty before it is written. Raises Mistake if it is not a run's record."""
         file = self.path / _METRICS
-        if not file.is_file():
-            return {}
-        try:
-            metrics = read_json(file)
-        except (ValueError, RecursionError) as error:
-            raise Mistake(f"{file} is damaged: it is not JSON.") from error
-        if not isinstance(metrics, dict) or not isinstance(metrics.get("finished"), bool):
-            raise Mistake(f"{file} is not the record of a run: it does not say whether training has finished.")
-        return metrics
+        return read_stored(file, _Metrics) if file.is_file() else {}
 
 
 class EncoderDirectory(RunDirectory):

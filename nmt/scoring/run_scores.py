@@ -7,17 +7,20 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
+from pydantic import Field
+
+from nmt.config.stored import Number, Stored, read_stored
 from nmt.data.cache import content_key, file_digest
 from nmt.data.corpus import file_pair
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.translatable import UnknownLines
-from nmt.errors import MissingFile
+from nmt.errors import MissingFile, Mistake
 from nmt.evaluation.buckets import Bucket, by_length, by_rarest_word, words_of
 from nmt.evaluation.comet import Comet
 from nmt.evaluation.sanity import hypothesis_warnings, looks_tokenized
-from nmt.evaluation.scores import Score, all_metrics, corpus_scores, headline_metrics, sentence_scores
+from nmt.evaluation.scores import Score, ScoreRecord, all_metrics, corpus_scores, headline_metrics, sentence_scores
 from nmt.files import write_json, write_text
 from nmt.pace import Pace
 from nmt.runs.load import LoadedRun
@@ -26,9 +29,11 @@ from nmt.scoring.alignment_error import Links, alignment_error
 from nmt.scoring.forced_scores import Perplexity, log_probs, perplexity
 from nmt.scoring.test_sets import SENTENCES, TestSet, split_test_set
 from nmt.text import detokenizer, normalize
-from nmt.text.lines import iter_lines
+from nmt.text.lines import iter_lines, read_lines
 
 logger = logging.getLogger(__name__)
+
+HYPOTHESES, SCORES = "hypotheses.txt", "scores.json"
 
 
 class RunScores(NamedTuple):
@@ -212,8 +217,8 @@ def _save(test_set: TestSet, result: RunScores, settings: Mapping[str, Any]) -> 
     """Writes the hypotheses, then chrF of each line, and finally all scores with the settings of the search."""
     test_set.out.mkdir(parents=True, exist_ok=True)
     # An interruption must not leave earlier scores next to these hypotheses.
-    (test_set.out / "scores.json").unlink(missing_ok=True)
-    write_text(test_set.out / "hypotheses.txt", "".join(f"{line}\n" for line in result.hypotheses))
+    (test_set.out / SCORES).unlink(missing_ok=True)
+    write_text(test_set.out / HYPOTHESES, "".join(f"{line}\n" for line in result.hypotheses))
     _save_sentences(test_set, result.hypotheses)
     record: dict[str, Any] = {
         **settings,
@@ -231,7 +236,72 @@ def _save(test_set: TestSet, result: RunScores, settings: Mapping[str, Any]) -> 
             "diagonal": round(result.links.diagonal.aer, 4),
             "note": result.links.note,
         }
-    write_json(test_set.out / "scores.json", record)
+    record["hypotheses_sha256"] = file_digest(test_set.out / HYPOTHESES)
+    write_json(test_set.out / SCORES, {**record, "digest": _digest(record)})
+
+
+def _digest(record: Mapping[str, Any]) -> str:
+    return content_key([json.dumps(record, sort_keys=True)])
+
+
+class _StoredAer(Stored):
+    value: Number
+
+
+class _StoredScores(Stored):
+    """What is read of scores.json."""
+
+    scores: Annotated[list[ScoreRecord], Field(min_length=1)]
+    hypotheses_sha256: str
+    digest: str
+    """Of the other keys."""
+    perplexity: dict[str, Number | None] = Field({})
+    aer: _StoredAer = _StoredAer(value=0.0)
+    sentences_per_second: Number | None = None
+
+
+def stored_scores(run: LoadedRun, test_set: TestSet) -> tuple[list[str], dict[str, Any]] | None:
+    """The translations and scores in the test set's folder; None if they must be made again, with a warning if damaged.
+
+    BLEU and chrF2 are computed again from the translations. That the run makes these translations is not checked.
+    """
+    file, hypotheses_file = test_set.out / SCORES, test_set.out / HYPOTHESES
+    if not file.is_file() or not hypotheses_file.is_file():
+        return None
+    try:
+        recorded = read_stored(file, _StoredScores)
+        # Without the corpus, only the weights tell: the gold alignments that the scores were made with are gone too.
+        key = "weights_sha256" if test_set.stored else "made_with"
+        if recorded.get(key) != conditions([run], test_set)[key]:
+            return None
+        if recorded["digest"] != _digest({key: value for key, value in recorded.items() if key != "digest"}):
+            raise Mistake(f"{file} has changed since it was written.")
+        if recorded["hypotheses_sha256"] != file_digest(hypotheses_file):
+            raise Mistake(f"{hypotheses_file} has changed since {file} was computed from it.")
+        hypotheses = read_lines(hypotheses_file)
+        if len(hypotheses) != len(test_set.sources):
+            raise Mistake(
+                f"{hypotheses_file} has {len(hypotheses)} lines, but the test set has {len(test_set.sources)}."
+            )
+        again = corpus_scores(hypotheses, test_set.references, headline_metrics(test_set.tokenized))
+        figures = {record["name"]: [record["value"], *record["interval"]] for record in recorded["scores"]}
+        for score in again:
+            computed = score.record()
+            if figures.get(score.name) != [computed["value"], *computed["interval"]]:
+                raise Mistake(
+                    f"{file} does not have the {score.name} of {hypotheses_file}, which is {score.figures()}."
+                )
+    except Mistake as error:
+        logger.warning("%s The stored scores are not used.", error)
+        return None
+    logger.info(
+        "%s was not translated again: BLEU and chrF2 were computed from %s, and the other scores are those in %s. "
+        "nmt.evaluate translates again.",
+        run.directory.path,
+        hypotheses_file,
+        file,
+    )
+    return hypotheses, recorded
 
 
 def _save_sentences(test_set: TestSet, hypotheses: Sequence[str]) -> None:

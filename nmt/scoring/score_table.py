@@ -17,7 +17,7 @@ from nmt.evaluation.significance import TRIALS, approximate_randomization, holm,
 from nmt.files import existing_file, read_json, write_json, write_text
 from nmt.runs.load import load_run
 from nmt.scoring.references import warn_of_references
-from nmt.scoring.run_scores import conditions, score_runs
+from nmt.scoring.run_scores import HYPOTHESES, SCORES, score_runs, stored_scores
 from nmt.scoring.test_sets import split_test_set
 from nmt.tables import Cell, Estimate, Number, PValue, Table, mean_and_deviation
 from nmt.text import changes, count_changes
@@ -137,15 +137,11 @@ def run_system(
             f"{path} has different references for {split} than the first run. Translate the same file with both runs "
             "and compare the translations with outputs=[A,B]."
         )
-    file = test_set.out / "scores.json"
-    recorded = read_json(file) if file.is_file() else {}
-    # Without the corpus, only the weights tell: the gold alignments that the scores were made with are gone too.
-    key = "weights_sha256" if test_set.stored else "made_with"
-    if recorded.get(key) != conditions([run], test_set)[key]:
+    stored = stored_scores(run, test_set)
+    if stored is None:
         logger.info("Evaluating %s", path)
         score_runs([run], test_set)
-    hypotheses = read_lines(test_set.out / "hypotheses.txt")
-    scores = read_json(file)
+    hypotheses, scores = stored or (read_lines(test_set.out / HYPOTHESES), read_json(test_set.out / SCORES))
     return System(dict(settings), hypotheses, scores, run.directory.metrics()), test_set.references
 
 

@@ -1,6 +1,7 @@
 """nmt.export as a whole, and engine= in every command that translates."""
 
 import errno
+import hashlib
 import json
 import shutil
 import sys
@@ -9,14 +10,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import torch
 from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 from transformers import PreTrainedModel
 
 import nmt
 from nmt.errors import CheckFailed, Mistake
 from nmt.exports import engines, formats, parity
+from nmt.exports.damage import DamagedExport
 from nmt.exports.engines import load_with_engine
-from nmt.exports.export_run import RECORD, check_replaceable, comparison_pairs, export_run
+from nmt.exports.export_run import RECORD, check_files, check_replaceable, comparison_pairs, export_run, read_record
 from nmt.exports.formats import ENGINES, FORMATS
 from nmt.runs.load import LoadedRun, load_run
 
@@ -162,6 +166,51 @@ def test_an_export_with_a_changed_byte_is_made_again(run: Path, caplog: pytest.L
     load_with_engine([run], "cpu", "float32", "ctranslate2")
     assert f"Exporting {run} to {largest.parent}: the old export is damaged" in caplog.text
     assert largest.read_bytes() == whole
+
+
+@pytest.mark.parametrize(("engine", "precision"), [("ctranslate2", "float32"), ("onnx", "int8")])
+def test_an_export_of_another_model_is_made_again(
+    run: Path, caplog: pytest.LogCaptureFixture, engine: str, precision: str
+) -> None:
+    """Whoever replaces the model can also write a record with the digests of the run and of all files."""
+    other = shutil.copytree(run, Path("other"))
+    weights = load_file(run / "model.safetensors")
+    generator = torch.Generator().manual_seed(0)
+    save_file(
+        {name: tensor + 0.1 * torch.randn(tensor.shape, generator=generator) for name, tensor in weights.items()},
+        other / "model.safetensors",
+    )
+    name = engine if precision == "float32" else f"{engine}_{precision}"
+    for path in (run, other):
+        load_with_engine([path], "cpu", precision, engine)
+    theirs, ours = (json.loads((path / "exports" / name / RECORD).read_text()) for path in (other, run))
+    shutil.rmtree(run / "exports" / name)
+    shutil.copytree(other / "exports" / name, run / "exports" / name)
+    (run / "exports" / name / RECORD).write_text(json.dumps({**ours, "files": theirs["files"]}))
+    caplog.set_level("INFO")
+    load_with_engine([run], "cpu", precision, engine)
+    assert f"Exporting run to run/exports/{name}: the old export computes something else than the run" in caplog.text
+    assert json.loads((run / "exports" / name / RECORD).read_text())["files"] == ours["files"]
+    caplog.clear()
+    load_with_engine([run], "cpu", precision, engine)
+    assert "Exporting" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    "record", ["", "[]", "[" * 100_000, '{"files": 5}', '{"files": ["model.bin"]}', '{"files": {"model.bin": 5}}']
+)
+def test_a_damaged_record_is_no_record(tmp_path: Path, record: str) -> None:
+    (tmp_path / RECORD).write_text(record)
+    assert read_record(tmp_path) == {}
+    with pytest.raises(Mistake, match="which exists and is not an export: choose another folder"):
+        check_replaceable(tmp_path, overwrite=True)
+
+
+def test_a_file_that_was_added_to_an_export_is_noticed(tmp_path: Path) -> None:
+    (tmp_path / "model.bin").touch()
+    check_files(tmp_path, {"files": {"model.bin": hashlib.sha256().hexdigest()}})
+    with pytest.raises(DamagedExport, match=r"model\.bin is missing, has changed or was added: export the run again"):
+        check_files(tmp_path, {"files": {}})
 
 
 def test_an_export_of_a_read_only_run_is_used(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -182,8 +182,27 @@ def test_a_configuration_that_is_none_is_named(run: RunDirectory, text: str, mes
     ("text", "message"),
     [
         ("{", r"metrics\.json is damaged: it is not JSON"),
-        ('{"accuracy": 0.9}', r"metrics\.json is not the record of a run"),
-        ("[1]", r"metrics\.json is not the record of a run"),
+        ("[" * 100_000, r"metrics\.json is damaged: it is not JSON"),
+        ('{"finished": true, "steps": ' + "9" * 5000 + "}", r"metrics\.json is damaged: it is not JSON"),
+        ("[1]", r"metrics\.json is damaged or no file of nmt: it is not a JSON object. Copy the original file back\.$"),
+        *(
+            (text, rf"metrics\.json is damaged or no file of nmt: {reason}\. Copy the original file back\.$")
+            for text, reason in {
+                '{"accuracy": 0.9}': "finished is missing",
+                '{"finished": 1}': "finished must be true or false",
+                '{"finished": true, "steps": "9"}': "steps must be a whole number",
+                '{"finished": true, "steps": ' + "9" * 4000 + "}": "steps is out of range",
+                '{"finished": true, "wall_time_seconds": ' + "9" * 4000 + "}": "wall_time_seconds must be a number",
+                '{"finished": true, "wall_time_seconds": NaN}': "wall_time_seconds is out of range",
+                '{"finished": true, "wall_time_seconds": 1e99}': "wall_time_seconds is out of range",
+                '{"finished": true, "batches_a_step": 0}': "batches_a_step is out of range",
+                '{"finished": true, "corpora": []}': "corpora must be an object",
+                '{"finished": true, "tokenizers": {"a": 5}}': r"tokenizers\.a must be text",
+                '{"finished": true, "command": ["x"]}': "command must be text",
+                '{"finished": true, "scores": {"test": [{"name": "BLEU"}]}}': r"scores\.test\.0\.value is missing",
+                '{"finished": true, "scores": {"test": "99"}}': r"scores\.test must be a list",
+            }.items()
+        ),
     ],
 )
 def test_a_record_that_is_none_is_named(run: RunDirectory, text: str, message: str) -> None:

@@ -1,0 +1,37 @@
+"""Reads the JSON files of a run directory, which anyone may have written, and checks the type of each value."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from nmt.config.messages import expected
+from nmt.errors import Mistake
+from nmt.files import read_json
+
+# Numbers beyond these are damage, and would fail wherever they are printed or compared.
+Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
+Number = Annotated[float, Field(ge=-1e15, le=1e15)]
+
+
+class Stored(BaseModel):
+    """The keys of a JSON file that are read; others may be there too."""
+
+    model_config = ConfigDict(strict=True, extra="allow", frozen=True, allow_inf_nan=False)
+
+
+def read_stored(file: Path, kind: type[Stored]) -> dict[str, Any]:
+    """The content of a JSON file, unchanged. Raises Mistake if it is damaged or does not have the types of `kind`."""
+    try:
+        content = read_json(file)
+    except (ValueError, RecursionError) as error:
+        raise Mistake(f"{file} is damaged: it is not JSON.") from error
+    if not isinstance(content, dict):
+        raise Mistake(f"{file} is damaged or no file of nmt: it is not a JSON object. Copy the original file back.")
+    try:
+        kind.model_validate(content)
+    except ValidationError as error:
+        raise Mistake(
+            f"{file} is damaged or no file of nmt: {expected(error)}. Copy the original file back."
+        ) from error
+    return content
