@@ -3,6 +3,7 @@
 import logging
 import math
 import socket
+import sys
 from pathlib import Path
 
 from nmt.commands.serve_settings import ServeSettings
@@ -49,7 +50,7 @@ def serve(job: Job[ServeSettings]) -> None:
         settings.engine,
     )
     gallery.export_all()
-    gallery.preload(next(iter(gallery.offered)))  # so that an error is reported before the first request
+    gallery.preload()  # so that an error is reported before the first request
     connections = possible_connections(settings.max_connections)
     limits = Limits(
         characters=settings.max_characters,
@@ -70,6 +71,9 @@ def serve(job: Job[ServeSettings]) -> None:
     print(f"http://{host}:{port}", flush=True)
     # A request takes at most the time limit to arrive, and as long again to be answered.
     longest = 2 * math.ceil(limits.seconds) + 1
+    # The model's thread computes in Python too. At the default of 5 ms, each of the event loop's many short pieces of
+    # work for hundreds of connections would wait as long for the interpreter.
+    sys.setswitchinterval(0.0005)
     LimitedServer(app, Connections(connections, limits.seconds), longest).run([listening])
 
 

@@ -13,6 +13,7 @@ from nmt.exports.engines import load_with_engine
 from nmt.runs.directory import RunDirectory
 from nmt.runs.load import LoadedRun
 from nmt.runs.search import Engine
+from nmt.runs.weights import DamagedWeights
 
 logger = logging.getLogger(__name__)
 
@@ -24,6 +25,8 @@ class _Loaded(NamedTuple):
 
 
 _SECONDS_TO_RETRY = 2.0
+_UNUSABLE = (Mistake, CheckFailed, OSError)
+"""The errors of a run that cannot be loaded."""
 
 
 class Unavailable(Exception):  # noqa: N818
@@ -46,11 +49,11 @@ class OfferedRun(NamedTuple):
 class Gallery:
     """Finished runs by name. At most `max_models` are kept in memory; beyond that, the least recently used is dropped.
 
-    Each folder is a finished run, or contains runs at any depth; unfinished ones are skipped. A run is named by the
-    end of its path, just long enough to distinguish all runs. `engine` names the translation engine; see
-    nmt.exports.engines.
+    Each folder is a finished run, or contains runs at any depth. Of the latter, unfinished ones are skipped, and those
+    whose files cannot be read are `broken`. A run is named by the end of its path, just long enough to distinguish all
+    runs. `engine` names the translation engine; see nmt.exports.engines.
 
-    Raises Mistake if a folder contains no finished run, and if `max_models` is below 1.
+    Raises Mistake if a folder contains no run that can be offered, and if `max_models` is below 1.
     """
 
     def __init__(
@@ -58,19 +61,29 @@ class Gallery:
     ) -> None:
         if max_models < 1:
             raise Mistake(f"max_models is {max_models}; it must be at least 1.")
-        paths = list(dict.fromkeys(path for folder in folders for path in _finished_runs(folder)))
-        self.offered = {
-            name: OfferedRun(name, path, Direction.parse(str(RunDirectory(path).config()["direction"])))
-            for name, path in zip(_names(paths), paths, strict=True)
-        }
+        directions = {path: direction for folder in folders for path, direction in _finished_runs(folder).items()}
+        self.offered: dict[str, OfferedRun] = {}
+        self.broken: set[str] = set()
+        """The names of the runs that could not be read, or could not be loaded the last time."""
+        for name, (path, direction) in zip(_names(list(directions)), directions.items(), strict=True):
+            if direction is None:
+                self.broken.add(name)
+            else:
+                self.offered[name] = OfferedRun(name, path, direction)
         self.device, self.precision, self.max_models, self.engine = device, precision, max_models, engine
         self._loaded: OrderedDict[str, _Loaded] = OrderedDict()
         self._next_attempt: dict[str, float] = {}  # for runs that could not be loaded
 
     def for_direction(self, source: str, target: str) -> OfferedRun | None:
-        """The first run that translates in this direction; None if no run does."""
+        """The first run that translates in this direction, if possible one that is not broken; None if no run does."""
         direction = Direction(source, target)
-        return next((run for run in self.offered.values() if run.direction == direction), None)
+        runs = [run for run in self.offered.values() if run.direction == direction]
+        return min(runs, key=lambda run: run.name in self.broken, default=None)
+
+    @property
+    def first(self) -> str:
+        """The name of the first run, if possible of one that is not broken."""
+        return min(self.offered, key=lambda name: name in self.broken)
 
     @property
     def number_loaded(self) -> int:
@@ -84,15 +97,31 @@ class Gallery:
     def export_all(self) -> None:
         """Exports the runs that have no export for the engine yet, so that no request has to wait for an export.
 
-        Raises whatever `load_with_engine` raises, including the error for a run that the engine does not support.
+        A run whose weights are damaged is broken. Raises whatever else `load_with_engine` raises, including the error
+        for a run that the engine does not support.
         """
         if self.engine != "torch":
-            for run in self.offered.values():
-                load_with_engine([run.path], self.device, self.precision, self.engine)
+            for name, run in self.offered.items():
+                try:
+                    load_with_engine([run.path], self.device, self.precision, self.engine)
+                except DamagedWeights as error:
+                    self._breaks(name, error)
 
-    def preload(self, name: str) -> None:
-        """Loads a run before it is requested. Raises whatever `load_with_engine` raises."""
-        self._loaded[name] = self._read(name)
+    def preload(self) -> None:
+        """Loads the first run that can be loaded, before it is requested.
+
+        Raises whatever `load_with_engine` raises for the first run if no run can be loaded.
+        """
+        first: Exception | None = None
+        for name in self.offered:
+            try:
+                self._loaded[name] = self._read(name)
+                return
+            except _UNUSABLE as error:
+                self._breaks(name, error)
+                first = first or error
+        if first is not None:
+            raise first
 
     def load(self, name: str) -> LoadedRun:
         """Returns the run, and loads it first if it is not in memory or its folder has changed.
@@ -106,9 +135,13 @@ class Gallery:
         try:
             if time.monotonic() >= self._next_attempt.get(name, 0):
                 kept = self._read(name, kept)
-        except (Mistake, CheckFailed, OSError) as error:  # the folder is being changed, or has been removed
+                self.broken.discard(name)
+        except _UNUSABLE as error:  # the folder is damaged, being changed, or has been removed
             self._next_attempt[name] = time.monotonic() + _SECONDS_TO_RETRY
-            logger.warning("%s cannot be loaded%s: %s", name, "; its old version is served" if kept else "", error)
+            if kept is None:
+                self._breaks(name, error)
+            else:
+                logger.warning("%s cannot be loaded; its old version is served: %s", name, error)
         finally:
             if kept is not None:
                 self._loaded[name] = kept
@@ -120,6 +153,10 @@ class Gallery:
         """The engine that translates for a loaded run in place of torch; None for torch itself."""
         return self._loaded[name].engine
 
+    def _breaks(self, name: str, error: Exception) -> None:
+        self.broken.add(name)
+        logger.warning("%s cannot be loaded: %s", name, error)
+
     def _read(self, name: str, kept: _Loaded | None = None) -> _Loaded:
         """The run and the state of its folder; `kept` if the folder has not changed since."""
         path = self.offered[name].path
@@ -130,19 +167,35 @@ class Gallery:
         return _Loaded(state, run, engine)
 
 
-def _finished_runs(folder: Path) -> list[Path]:
+def _finished_runs(folder: Path) -> dict[Path, Direction | None]:
+    """The directions of the finished runs in a folder; None if a run is broken."""
     run = RunDirectory(folder)
     if run.started:
         run.require_finished()
-        run.config()  # rejects a pretrained encoder
-        return [folder]
+        return {folder: _direction(run)}
     if not folder.is_dir():
         raise Mistake(f"There is no folder {folder}; run_dirs takes run directories, or folders that contain them.")
-    runs = [RunDirectory(path.parent) for path in folder.rglob("config.yaml")]
-    finished = sorted(run.path for run in runs if run.finished and not run.pretrained)
-    if not finished:
+    found: dict[Path, Direction | None] = {}
+    first: Exception | None = None
+    for path in sorted(file.parent for file in folder.rglob("config.yaml")):
+        run = RunDirectory(path)
+        try:
+            if run.finished and not run.pretrained:
+                found[path] = _direction(run)
+        except (Mistake, OSError) as error:
+            # One broken folder must not keep the server from offering all others.
+            logger.warning("%s is not offered: %s", path, error)
+            found[path] = None
+            first = first or error
+    if not any(found.values()):
+        if first is not None:
+            raise first
         raise Mistake(f"{folder} contains no finished run; train one with python -m nmt.train.")
-    return finished
+    return found
+
+
+def _direction(run: RunDirectory) -> Direction:
+    return Direction.parse(str(run.config()["direction"]))  # config() rejects a pretrained encoder
 
 
 def _names(paths: Sequence[Path]) -> list[str]:

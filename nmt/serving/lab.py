@@ -62,11 +62,19 @@ _FAILURES = failures(400, 403, 404, 408, 413, 429, 500, 503, 504)
 
 @router.get("/runs", responses=failures(403))
 async def list_runs(request: Request, service: ThisService) -> list[dict[str, Any]]:
-    """The runs that this server offers."""
+    """The runs that this server offers; those that cannot be loaded have an error."""
     service.check_key(request)
-    return [
+    gallery, language = service.gallery, request_language(request)
+    runs: list[dict[str, Any]] = [
         {"name": run.name, "source": run.direction.source, "target": run.direction.target}
-        for run in service.gallery.offered.values()
+        for run in gallery.offered.values()
+    ]
+    runs += [{"name": name, "source": None, "target": None} for name in sorted(gallery.broken - gallery.offered.keys())]
+    return [
+        {**run, "error": in_language(message_of(Unavailable(run["name"])), language)}
+        if run["name"] in gallery.broken
+        else run
+        for run in runs
     ]
 
 
@@ -261,9 +269,14 @@ async def computed(request: Request, service: Service, question: Question, actio
 
 
 def run_name(service: Service, given: str | None) -> str:
-    """The name of the requested run, by default the first one. Raises HTTPException 404 if it is unknown."""
-    name = given or next(iter(service.gallery.offered))
+    """The name of the requested run, by default the first one.
+
+    Raises HTTPException 404 if it is unknown, and Unavailable if it could not be read when the server started.
+    """
+    name = given or service.gallery.first
     if name not in service.gallery.offered:
+        if name in service.gallery.broken:
+            raise Unavailable(name)
         printable = name.encode(errors="backslashreplace").decode()  # JSON may contain unpaired surrogates
         text = TemplatedMessage("There is no run '{name}'; use one listed at /v1/runs.", name=printable)
         raise HTTPException(404, text)

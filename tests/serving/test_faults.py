@@ -90,7 +90,7 @@ def test_a_missing_run_is_reported_at_the_start(changed: tuple[Gallery, Path]) -
     gallery, run = changed
     shutil.rmtree(run)
     with pytest.raises(Mistake, match="There is no folder"):
-        gallery.preload("run")
+        gallery.preload()
 
 
 @pytest.mark.parametrize("path", ["/translate", "/v1/attend"])

@@ -1,14 +1,23 @@
 """Which runs a server finds."""
 
+import logging
+import math
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi.testclient import TestClient
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+from served_runs import LIMITS
 
 import nmt.serving.gallery
 from nmt.errors import Mistake
+from nmt.serving.application import application
+from nmt.serving.batcher import Batcher
 from nmt.serving.gallery import Gallery
+from nmt.serving.service import Access, Service
 
 
 def gallery(*folders: Path) -> Gallery:
@@ -55,6 +64,55 @@ def test_every_run_that_is_served_is_exported_first(
     asked.clear()
     gallery(tmp_path).export_all()
     assert asked == []
+
+
+def test_a_broken_run_is_skipped_and_named(folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for name in ("a_nan", "b_no_metrics", "c_other_tool", "d_good"):
+        shutil.copytree(folder / "maps_luong", tmp_path / name)
+    weights = load_file(tmp_path / "a_nan/model.safetensors")
+    with safe_open(tmp_path / "a_nan/model.safetensors", "pt") as opened:
+        metadata = opened.metadata()
+    next(iter(weights.values())).view(-1)[0] = math.nan
+    save_file(weights, tmp_path / "a_nan/model.safetensors", metadata)
+    (tmp_path / "b_no_metrics/metrics.json").write_text("")
+    (tmp_path / "c_other_tool/config.yaml").write_text("model: bert\n")
+    (tmp_path / "c_other_tool/metrics.json").write_text('{"finished": true}')
+    with caplog.at_level(logging.WARNING, "nmt"):
+        found = gallery(tmp_path)
+        assert found.first == "a_nan", "its weights are not read yet"
+        found.preload()
+    for text in (
+        f"{tmp_path}/b_no_metrics is not offered: {tmp_path}/b_no_metrics/metrics.json is damaged: it is not JSON.",
+        f"{tmp_path}/c_other_tool is not offered: {tmp_path}/c_other_tool/config.yaml is not the configuration of a run",
+        f"a_nan cannot be loaded: {tmp_path}/a_nan/model.safetensors",
+    ):
+        assert text in caplog.text
+    assert (found.first, list(found.offered)) == ("d_good", ["a_nan", "d_good"])
+    assert found.for_direction("en", "vi") == found.offered["d_good"]
+    service = Service(found, Batcher(found, 400, 0.0, 100), LIMITS, Access(frozenset(), None, ()))
+    with TestClient(application(service), base_url="http://localhost") as client:
+        broken = "The run {} cannot be loaded now; see the server's log for the reason."
+        runs = {run["name"]: run for run in client.get("/v1/runs").json()}
+        assert runs.pop("d_good") == {"name": "d_good", "source": "en", "target": "vi"}
+        names = ["a_nan", "b_no_metrics", "c_other_tool"]
+        assert {name: run["error"] for name, run in runs.items()} == {name: broken.format(name) for name in names}
+        for name in names:
+            answer = client.post("/v1/attend", json={"text": "one", "run": name})
+            assert (answer.status_code, answer.json()) == (503, {"error": broken.format(name)})
+        assert client.post("/v1/attend", json={"text": "one"}).status_code == 200
+        assert client.post("/translate", json={"q": "one", "source": "en", "target": "vi"}).status_code == 200
+
+
+def test_without_any_usable_run_the_first_error_is_reported(folder: Path, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        shutil.copytree(folder / "maps_luong", tmp_path / name)
+        (tmp_path / name / "model.safetensors").write_bytes(b"x")
+    with pytest.raises(Mistake, match=r"a/model\.safetensors"):
+        gallery(tmp_path).preload()
+    for name in ("a", "b"):
+        (tmp_path / name / "metrics.json").write_text("")
+    with pytest.raises(Mistake, match=r"a/metrics\.json is damaged: it is not JSON"):
+        gallery(tmp_path)
 
 
 def test_what_is_no_run_is_refused(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def server(request: pytest.FixtureRequest, one_run: Gallery, folder: Path, tmp_p
     if what.startswith("`metrics.json` is damaged"):
         run = shutil.copytree(folder / "maps_luong", tmp_path / "maps_luong")
         gallery = Gallery([run], "cpu", "float32", max_models=1)
-        gallery.preload("maps_luong")
+        gallery.preload()
         (run / "metrics.json").write_text("{", encoding="utf-8")
     batcher = Batcher(gallery, batch_tokens=400, batch_window=0.0, max_waiting=most)
     release = threading.Event()

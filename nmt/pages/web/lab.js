@@ -504,7 +504,7 @@ async function start() {
   element.language.textContent = label("other");
   element.language.lang = language === "vi" ? "en" : "vi";
   element.beam.dataset.name = label("beam");
-  try { runs = await latest("runs", (signal) => engine.runs(signal)); } catch (error) { report(error); return; }
+  try { runs = (await latest("runs", (signal) => engine.runs(signal))).filter(({ error }) => !error); } catch (error) { report(error); return; }
   listenToPage();
   listenToChoices();
   listenToAttribution();
