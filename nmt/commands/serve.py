@@ -1,5 +1,6 @@
 """nmt.serve: an HTTP server for finished runs."""
 
+import gc
 import logging
 import math
 import socket
@@ -71,6 +72,7 @@ def serve(job: Job[ServeSettings]) -> None:
     print(f"http://{host}:{port}", flush=True)
     # A request takes at most the time limit to arrive, and as long again to be answered.
     longest = 2 * math.ceil(limits.seconds) + 1
+    gc.freeze()  # what has been loaded stays, so collecting garbage need not look at it
     # The model's thread computes in Python too. At the default of 5 ms, each of the event loop's many short pieces of
     # work for hundreds of connections would wait as long for the interpreter.
     sys.setswitchinterval(0.0005)

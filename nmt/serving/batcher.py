@@ -1,13 +1,16 @@
 """One thread runs the models for all requests. A batch contains sentences of similar length for one run and search."""
 
 import asyncio
+import concurrent.futures
 import math
 import threading
+import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from nmt.decoding.stepwise import Step
 from nmt.decoding.translator import TranslatedLine, Translator
@@ -23,6 +26,9 @@ _BYTES_PER_PIECE = 4
 
 _ALIKE = 4
 """A sentence joins a batch only if its length and that of the first sentence differ by at most this factor."""
+
+_LONG = 1000
+"""A text with more UTF-8 bytes is longer than those of most computations."""
 
 _SHARE_TO_WAIT = 0.05
 """How long a batch may wait for the clients just answered, as a fraction of the time that the previous batch took."""
@@ -62,6 +68,27 @@ class _QueuedSentence:
         return len(self.sentence.encode()) + 1
 
 
+class _Computation(NamedTuple):
+    run: str
+    computed: Callable[[], Any]
+    done: "concurrent.futures.Future[Any]"
+
+
+@dataclass
+class _Turn:
+    """A batch whose search others may interrupt."""
+
+    run: str
+    shortest: int
+    """The size of its shortest sentence."""
+    next_break: float = 0.0
+    """When the search may be interrupted next."""
+
+    def lets(self, sentence: _QueuedSentence) -> bool:
+        """Whether a waiting sentence is so short that it goes first; it may need no other run."""
+        return sentence.task.run == self.run and _ALIKE * sentence.size < self.shortest
+
+
 class Batcher:
     """Does the computation for all requests in one thread. At most `max_waiting` sentences or other computations wait.
 
@@ -70,6 +97,10 @@ class Batcher:
     that have just been answered would otherwise miss the batch, so the batcher also waits for them, for up to a
     twentieth of the time that the previous batch took. A sentence whose request is canceled before its batch begins
     costs nothing. A computation ends at its next step when all its requests have been canceled.
+
+    A long text must not make others wait until its search ends. Between two steps of a batch's search, a batch of much
+    shorter sentences for the same run goes first, and before a long text also another computation on it. All of them
+    together get at most half of the time.
     """
 
     def __init__(self, gallery: Gallery, batch_tokens: int, batch_window: float, max_waiting: int) -> None:
@@ -82,7 +113,10 @@ class Batcher:
         self._arrived = asyncio.Event()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="model")
         self._dispatcher: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop
         self._wanted: Callable[[], bool] = lambda: True  # whether a client is still waiting for the thread's result
+        self._computations: deque[_Computation] = deque()
+        self._turn: _Turn | None = None  # the batch that the thread searches, unless it does something else
         self._last: tuple[Task, LoadedRun, Translator] | None = None  # reused for batches of the same task
 
     @property
@@ -96,6 +130,7 @@ class Batcher:
 
     def start(self) -> None:
         """Starts the batcher; must be called inside the event loop."""
+        self._loop = asyncio.get_running_loop()
         self._dispatcher = asyncio.create_task(self._dispatch())
 
     async def stop(self) -> None:
@@ -133,16 +168,61 @@ class Batcher:
             self._wanted = lambda: not client_left.is_set()
             return action(self._load(run))
 
+        computation = _Computation(run, computed, concurrent.futures.Future())
+        self._computations.append(computation)
+        # The thread takes computations in their order: this call, or a search between two steps, takes the first one.
+        self._thread.submit(self._compute_first)
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, computed)
+            return await asyncio.wrap_future(computation.done)
         finally:
             client_left.set()
             self._computing -= 1
+
+    def _compute_first(self) -> None:
+        if self._computations:
+            computation, turn = self._computations.popleft(), self._turn
+            self._turn = None  # it may change the model's attention, so nothing else may go first
+            if computation.done.set_running_or_notify_cancel():
+                try:
+                    computation.done.set_result(computation.computed())
+                except BaseException as error:
+                    computation.done.set_exception(error)
+            self._turn = turn
 
     def stop_if_abandoned(self, step: Step | None = None) -> None:
         """Called between the steps of a computation. Raises Abandoned if no client waits for its result."""
         if not self._wanted():
             raise Abandoned
+        if self._turn is not None:
+            self._let_others_go_first(self._turn)
+
+    def _let_others_go_first(self, turn: "_Turn") -> None:
+        """Called between two steps of a batch's search: does what is much shorter, if that has not been done lately."""
+        now = time.monotonic()
+        if now < turn.next_break:
+            return
+        wanted = self._wanted
+        if turn.shortest > _LONG and self._computations and self._computations[0].run == turn.run:
+            self._compute_first()
+        else:
+            # A copy, because the event loop changes the list. Most often, nothing is there.
+            if not any(turn.lets(sentence) for sentence in list(self._waiting)):
+                return
+            batch = asyncio.run_coroutine_threadsafe(self._take_shorter(turn), self._loop).result()
+            if not batch:
+                return
+            outcome: Sequence[TranslatedLine] | Exception
+            try:
+                outcome = self._translated(batch)
+            except Exception as error:
+                outcome = error
+            self._loop.call_soon_threadsafe(_deliver, batch, outcome)
+        self._turn, self._wanted = turn, wanted
+        turn.next_break = time.monotonic() + (time.monotonic() - now)
+
+    async def _take_shorter(self, turn: "_Turn") -> list[_QueuedSentence]:
+        """Takes a batch of much shorter sentences than those of the turn off the queue."""
+        return self._taken(self._fitting(turn.lets))
 
     def _check_room(self, new: int) -> None:
         """Raises QueueFull if the queue is not empty and has no room for `new` more."""
@@ -159,16 +239,11 @@ class Batcher:
             began = loop.time()
             try:
                 lines = await loop.run_in_executor(self._thread, self._translated, batch)
-                answers = list(zip(batch, lines, strict=True))
             # An error that ended this loop would leave every later request without an answer.
             except Exception as error:
-                for sentence in batch:
-                    if not sentence.done.done():
-                        sentence.done.set_exception(error)
+                _deliver(batch, error)
                 continue
-            for sentence, translated in answers:
-                if not sentence.done.done():
-                    sentence.done.set_result(translated)
+            _deliver(batch, lines)
             seconds = max(loop.time() - began, 1e-3)
             until = loop.time() + _SHARE_TO_WAIT * seconds
             self.sentences_per_second = 0.8 * self.sentences_per_second + 0.2 * len(batch) / seconds
@@ -191,23 +266,29 @@ class Batcher:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._arrived.wait(), seconds)
                 batch = self._fitting()
+        return self._taken(batch)
+
+    def _taken(self, batch: list[_QueuedSentence]) -> list[_QueuedSentence]:
+        """The batch, whose sentences leave the queue."""
         chosen = set(map(id, batch))
         self._waiting = [sentence for sentence in self._waiting if id(sentence) not in chosen]
         return batch
 
-    def _fitting(self) -> list[_QueuedSentence]:
-        """The sentence that has waited longest, and the sentences closest to it in length that fit into its batch.
+    def _fitting(self, may: Callable[[_QueuedSentence], bool] = lambda _: True) -> list[_QueuedSentence]:
+        """Of the sentences that may be taken, the one that has waited longest and those closest to it in length that
+        fit into its batch.
 
         Removes sentences whose requests were canceled from the queue.
         """
         self._waiting = [sentence for sentence in self._waiting if not sentence.done.done()]
         batch: list[_QueuedSentence] = []
-        if not self._waiting:
+        waiting = [sentence for sentence in self._waiting if may(sentence)]
+        if not waiting:
             return batch
-        first, longest = self._waiting[0], 0
+        first, longest = waiting[0], 0
         alike = [
             sentence
-            for sentence in self._waiting
+            for sentence in waiting
             if sentence.task == first.task
             and first.size <= _ALIKE * sentence.size
             and sentence.size <= _ALIKE * first.size
@@ -227,6 +308,7 @@ class Batcher:
         return self.gallery.load(run)
 
     def _translated(self, batch: Sequence[_QueuedSentence]) -> list[TranslatedLine]:
+        self._turn = None  # loading a run is not interrupted
         self._wanted = lambda: not all(sentence.done.done() for sentence in batch)
         task = batch[0].task
         run = self._load(task.run)
@@ -243,6 +325,23 @@ class Batcher:
                 engine=self.gallery.engine_of(task.run),
             )
             self._last = task, run, translator
-        return self._last[2].translated_lines(
-            [queued.sentence for queued in batch], [queued.prefix for queued in batch]
-        )
+        translator = self._last[2]
+        self._turn = _Turn(task.run, min(queued.size for queued in batch))
+        try:
+            return translator.translated_lines(
+                [queued.sentence for queued in batch], [queued.prefix for queued in batch]
+            )
+        finally:
+            self._turn = None
+
+
+def _deliver(batch: Sequence[_QueuedSentence], outcome: Sequence[TranslatedLine] | Exception) -> None:
+    """Gives the translations of a batch, or the error in their place, to those who wait for them."""
+    if not isinstance(outcome, Exception) and len(outcome) != len(batch):
+        outcome = ValueError(f"A batch of {len(batch)} sentences has {len(outcome)} translations.")
+    for index, sentence in enumerate(batch):
+        if not sentence.done.done():
+            if isinstance(outcome, Exception):
+                sentence.done.set_exception(outcome)
+            else:
+                sentence.done.set_result(outcome[index])

@@ -6,9 +6,12 @@ uvicorn limits none of these: its `limit_concurrency` counts idle connections to
 """
 
 import asyncio
+import ctypes
+import gc
 import logging
 import socket
 import sys
+import threading
 import time
 from functools import partial
 from typing import Any, NamedTuple
@@ -34,6 +37,8 @@ _OTHER_DESCRIPTORS = 64
 """Descriptors kept free: 16 for connections being opened and closed, and 48 for files and libraries."""
 _FEWEST_CONNECTIONS = 16
 _SECONDS_BETWEEN_CHECKS = 1.0
+_SECONDS_TO_STOP = 3.0
+"""Within this time, the work for a closed connection has stopped."""
 _SECONDS_BETWEEN_WARNINGS = 60.0
 
 
@@ -58,6 +63,7 @@ class Connections:
         self.open: set[_Connection] = set()
         self._waiting: dict[_Connection, float] = {}  # since when; the longest first
         self._unread: dict[_Connection, _Unread] = {}
+        self._given_up: float | None = None  # when an answer was last left unread, until its memory has been returned
 
     def opened(self, connection: "_Connection") -> None:
         """Makes room for a connection, and counts it."""
@@ -104,6 +110,14 @@ class Connections:
             if total > UNREAD_BYTES or now - answer.read >= STALL_SECONDS or now - answer.since >= self.seconds:
                 total -= answer.size
                 self._close(connection)
+                self._given_up = now
+
+    def has_memory_to_return(self) -> bool:
+        """Whether unread answers have been given up, some seconds ago and for the last time. True only once."""
+        if self._given_up is None or time.monotonic() - self._given_up < _SECONDS_TO_STOP:
+            return False
+        self._given_up = None
+        return True
 
     def _close(self, connection: "_Connection") -> None:
         # asyncio's close() would wait for the client to read everything. The socket is closed in the next turn of the
@@ -165,6 +179,8 @@ class LimitedServer(uvicorn.Server):
 
     def _check(self) -> None:
         self.table.check()
+        if self.table.has_memory_to_return():
+            threading.Thread(target=return_memory, name="memory").start()
         asyncio.get_running_loop().call_later(_SECONDS_BETWEEN_CHECKS, self._check)
 
 
@@ -190,6 +206,15 @@ class Seldom(logging.Filter):
 
 
 _SELDOM = Seldom()  # one object, which a logger takes only once
+
+
+def return_memory() -> None:
+    """Gives freed memory back to the operating system; glibc would keep most of what many small pieces occupied."""
+    gc.collect()
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # other C libraries do not have it
+        if trim is not None:
+            trim(0)
 
 
 def possible_connections(wanted: int) -> int:

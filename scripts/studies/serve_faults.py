@@ -341,7 +341,7 @@ async def crowd(run: Path, log: Path, seconds: float, streams: int = 100, halves
             writer.close()
         warm = one.memory
         found = await crowded(one, seconds, streams, halves)
-        await asyncio.sleep(5)
+        await asyncio.sleep(15)
         after, (status, _) = one.memory, await once(one.port)
     what = f"{streams} unread streams and {halves} half requests for {seconds:.0f} s"
     text = f"{found.unanswered} of {found.asked} unanswered, the slowest in {found.slowest:.2f} s; then {status}"

@@ -6,12 +6,15 @@ import random
 import threading
 import weakref
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Future
+from types import SimpleNamespace
 from typing import TypeVar
 
 import pytest
 
 from nmt.decoding.stepwise import Step
 from nmt.decoding.translator import TranslatedLine
+from nmt.errors import Mistake
 from nmt.insight.sentence_pair import best_translation
 from nmt.runs.load import LoadedRun
 from nmt.serving import batcher as batchers
@@ -221,6 +224,100 @@ def test_a_computation_stops_when_its_client_has_left(gallery: Gallery, task: Ta
         steps.go_on.set()
         assert isinstance(await batcher.compute("maps_luong", search), list)
         assert steps.stopped
+
+    with_batcher(gallery, action)
+
+
+LONG = "one two three four five six seven eight nine ten"
+
+
+@pytest.mark.parametrize("what", ["a sentence", "a computation"])
+def test_a_long_text_lets_a_short_request_go_first(
+    gallery: Gallery, task: Task, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """A short request that arrives during a long search is the next batch, whatever remains of the search."""
+    monkeypatch.setattr(batchers, "_LONG", 10)
+
+    async def alone(batcher: Batcher, sizes: list[int]) -> list[list[TranslatedLine]]:
+        return [await batcher.translate(task, [text]) for text in (LONG, "one")]
+
+    long_alone, short_alone = with_batcher(gallery, alone)
+
+    async def action(batcher: Batcher, sizes: list[int]) -> None:
+        steps = Steps(batcher)
+        long = asyncio.ensure_future(batcher.translate(task, [LONG]))
+        await asyncio.to_thread(steps.begun.wait, 10)
+        other = asyncio.ensure_future(batcher.translate(task, [LONG]))
+        short: asyncio.Future[object] = asyncio.ensure_future(
+            batcher.translate(task, ["one"])
+            if what == "a sentence"
+            else batcher.compute(task.run, lambda run: short_alone)
+        )
+        done: list[object] = []
+        for request in (long, short, other):
+            request.add_done_callback(done.append)
+        await asyncio.sleep(0)
+        steps.go_on.set()
+        assert [await long, await short, await other] == [long_alone, short_alone, long_alone]
+        assert done == [short, long, other]
+        assert sizes == ([1, 1, 1] if what == "a sentence" else [1, 1])
+
+    with_batcher(gallery, action)
+
+
+def test_a_short_request_that_fails_does_not_disturb_the_long_text(gallery: Gallery, task: Task) -> None:
+    async def action(batcher: Batcher, sizes: list[int]) -> None:
+        steps = Steps(batcher)
+        long = asyncio.ensure_future(batcher.translate(task, [LONG]))
+        await asyncio.to_thread(steps.begun.wait, 10)
+        wrong = asyncio.ensure_future(batcher.translate(Task("maps_luong", beam_size=-1), ["one"]))
+        bug = asyncio.ensure_future(batcher.compute("maps_luong", lambda run: [][0]))
+        await asyncio.sleep(0)
+        steps.go_on.set()
+        found = await asyncio.gather(wrong, bug, return_exceptions=True)
+        assert [type(each) for each in found] == [Mistake, IndexError]
+        assert len(await long) == 1
+
+    with_batcher(gallery, action)
+
+
+@pytest.mark.parametrize("text", [LONG[: len(LONG) // 2], "one two three"])
+def test_who_goes_first_is_much_shorter_and_needs_the_same_run(gallery: Gallery, task: Task, text: str) -> None:
+    async def action(batcher: Batcher, sizes: list[int]) -> None:
+        steps = Steps(batcher)
+        long = asyncio.ensure_future(batcher.translate(task, [LONG]))
+        await asyncio.to_thread(steps.begun.wait, 10)
+        other = Task("maps_transformer") if text == "one two three" else task
+        short = asyncio.ensure_future(batcher.translate(other, [text]))
+        await asyncio.sleep(0)
+        steps.go_on.set()
+        done: list[object] = []
+        for request in (long, short):
+            request.add_done_callback(done.append)
+        await short
+        assert done[0] is long
+
+    with_batcher(gallery, action)
+
+
+def test_those_who_go_first_get_half_of_the_time(gallery: Gallery, task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(batchers, "time", SimpleNamespace(monotonic=lambda: now))
+
+    def takes_two_seconds() -> None:
+        nonlocal now
+        now += 2.0
+
+    async def action(batcher: Batcher, sizes: list[int]) -> None:
+        turn, begun = batchers._Turn(task.run, 2000), []
+        for _ in range(2):
+            batcher._computations.append(batchers._Computation(task.run, takes_two_seconds, Future()))
+        nonlocal now
+        for _ in range(10):
+            batcher._let_others_go_first(turn)
+            begun.append(len(batcher._computations))
+            now += 0.5
+        assert begun == [1, 1, 1, 1, 0, 0, 0, 0, 0, 0]
 
     with_batcher(gallery, action)
 

@@ -141,6 +141,10 @@ def test_connections_that_come_at_once_exceed_the_table_by_few() -> None:
 @pytest.mark.parametrize("path", [b"big", b"stream"])
 @pytest.mark.parametrize("limit", ["STALL_SECONDS", "UNREAD_BYTES", "seconds"])
 def test_an_answer_that_is_not_read_is_given_up(monkeypatch: pytest.MonkeyPatch, path: bytes, limit: str) -> None:
+    returned: list[None] = []
+    return_memory = module.return_memory
+    monkeypatch.setattr(module, "return_memory", lambda: returned.append(return_memory()))
+
     async def action(server: LimitedServer, connect: Client, ended: list[str]) -> None:
         if limit == "seconds":
             server.table.seconds = 0.3
@@ -152,6 +156,11 @@ def test_an_answer_that_is_not_read_is_given_up(monkeypatch: pytest.MonkeyPatch,
         assert len(await closed(reader)) < BIG
         while not ended:  # the application's send returns once the connection is closed
             await asyncio.sleep(0.02)
+        monkeypatch.setattr(module, "_SECONDS_TO_STOP", 0.0)
+        while not returned:
+            await asyncio.sleep(0.02)
+        await asyncio.sleep(0.1)
+        assert len(returned) == 1
 
     with_server(action)
 

@@ -83,7 +83,7 @@ def test_a_broken_run_is_skipped_and_named(folder: Path, tmp_path: Path, caplog:
         found.preload()
     for text in (
         f"{tmp_path}/b_no_metrics is not offered: {tmp_path}/b_no_metrics/metrics.json is damaged: it is not JSON.",
-        f"{tmp_path}/c_other_tool is not offered: {tmp_path}/c_other_tool/config.yaml is not the configuration of a run",
+        f"{tmp_path}/c_other_tool is not offered: {tmp_path}/c_other_tool/config.yaml is not the configuration of",
         f"a_nan cannot be loaded: {tmp_path}/a_nan/model.safetensors",
     ):
         assert text in caplog.text

@@ -25,7 +25,7 @@
  *   compares the known alignment of an example with a guess, the model's and the diagonal
  */
 
-/** @typedef {{ name: string, source: string, target: string }} Run languages as codes, such as en */
+/** @typedef {{ name: string, source: string, target: string, error?: string }} Run languages as codes, such as en; with an error, the run cannot be used */
 /** @typedef {{ source: string, target: string }} Pair */
 /** @typedef {{ site: string, layer: number | null, head: number | null }} Location null: all, or their mean */
 /**
