@@ -54,6 +54,7 @@ lint: .venv/installed-dev
 
 soak: .venv/installed-dev
 	FUZZ=soak OMP_NUM_THREADS=1 $(VENV) pytest -n auto --maxprocesses=4 --hypothesis-show-statistics tests/test_fuzz.py
+	$(VENV) tests.soak.fuzz
 	$(VENV) tests.soak.kills
 	$(VENV) tests.soak.long_run
 

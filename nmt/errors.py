@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import traceback
+import unicodedata
 from collections.abc import Callable
 from types import FrameType
 from typing import Any, NoReturn
@@ -44,7 +45,37 @@ class TemplatedMessage(str):
         return message
 
 
-class Mistake(ValueError):  # noqa: N818
+_UNPRINTABLE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+"""Unicode's categories of characters that change how a terminal or a log shows the rest of a message."""
+_LONGEST, _BEGINNING, _END = 2000, 1200, 700
+
+
+def printable(text: str) -> str:
+    """A message on one line: with escapes for such characters, and without the middle of a very long value."""
+    if not text.isprintable():
+        text = "".join(
+            character.encode("unicode_escape").decode()
+            if unicodedata.category(character) in _UNPRINTABLE
+            else character
+            for character in text
+        )
+    return text if len(text) <= _LONGEST else f"{text[:_BEGINNING]} ... {text[-_END:]}"
+
+
+class _Sentence(Exception):  # noqa: N818
+    """An error whose message may contain anything that a stranger wrote, made printable."""
+
+    def __init__(self, message: str) -> None:
+        if isinstance(message, TemplatedMessage):
+            values = {
+                key: printable(value) if isinstance(value, str) else value for key, value in message.values.items()
+            }
+            super().__init__(TemplatedMessage(message.template, **values))
+        else:
+            super().__init__(printable(message))
+
+
+class Mistake(_Sentence, ValueError):  # noqa: N818
     """A user's mistake. The message is one sentence with the value, what was expected, and the remedy.
 
     Everything else is a bug, or a failure that only a traceback explains: never raise or catch something broader to
@@ -57,7 +88,7 @@ class MissingFile(Mistake):
     """A file that the user needs is missing, not damaged."""
 
 
-class CheckFailed(Exception):  # noqa: N818
+class CheckFailed(_Sentence):
     """A failure that is reported in one sentence, such as a failed check or a run that ended early."""
 
 

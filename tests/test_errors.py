@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import nmt
-from nmt.errors import STOP_SIGNALS, CheckFailed, MissingFile, Mistake, exit_code, report
+from nmt.errors import STOP_SIGNALS, CheckFailed, MissingFile, Mistake, TemplatedMessage, exit_code, report
 from nmt.text import Tokenizer
 
 
@@ -29,6 +29,17 @@ def raiser(error: BaseException) -> Callable[[], int]:
 def test_a_mistake_is_2_and_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code(lambda: len(Tokenizer(b"").pieces([]))) == 2
     assert re.fullmatch(r"error: This is not a SentencePiece model \(0 bytes\); .*\n", capsys.readouterr().err)
+
+
+@pytest.mark.parametrize("kind", [Mistake, CheckFailed])
+def test_a_message_is_one_printable_line_whatever_value_it_names(kind: type[Exception]) -> None:
+    assert str(kind("một hai\u00a0ba 👩")) == "một hai\u00a0ba 👩"
+    assert str(kind("a\x1b[2J\r\n\u202eb\ud800\u2028")) == r"a\x1b[2J\r\n\u202eb\ud800\u2028"
+    assert re.fullmatch(r"x is 9+ \.\.\. 9+; lower it\.", str(kind(f"x is {'9' * 10_000}; lower it.")))
+    assert len(str(kind("x" * 10**6))) < 2000
+    error = kind(TemplatedMessage("{name} is unknown.", name="a\n\u202eb"))
+    assert isinstance(error.args[0], TemplatedMessage)
+    assert str(error) == r"a\n\u202eb is unknown."
 
 
 @pytest.mark.parametrize(

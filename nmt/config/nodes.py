@@ -67,6 +67,8 @@ def make(node: Config, kind: type[Any] = object, /, **arguments: Any) -> Any:
     does not take, or lacks one that it needs, or if the result is not of the given kind (for a partial node, what it
     will make). An error from the constructor is raised unchanged.
     """
+    if not isinstance(node.get("_target_"), str):
+        raise Mistake(f"_target_ is {node.get('_target_')!r:.100}; it must be the name of a class, as in configs/.")
     _check(node, arguments)
     try:
         made = instantiate(node, _convert_="all", **arguments)

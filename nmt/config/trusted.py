@@ -7,7 +7,7 @@ its own group names, with the arguments and types of that file. The user's own c
 from collections.abc import Collection, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 from pydantic import Field, ValidationError, create_model
@@ -120,10 +120,10 @@ def _check_node(path: tuple[str, ...], node: Node, file: Path, given: Config) ->
     for text in (*node, *node.values()):
         if isinstance(text, str) and "${" in text:
             raise Mistake(f"{file} holds {_shown(text)}, which is an unresolved interpolation; {_REMEDY}")
-    if "_target_" not in node:
+    choices = {} if len(path) == 1 and path[0] in SITES else _of_place(path)
+    if "_target_" not in node and not choices:
         return
-    target = node["_target_"]
-    choices = _of_place(path)
+    target = node.get("_target_")
     if isinstance(target, str) and target in choices:
         _check_arguments(path, node, choices[target], file)
     elif target != value_at(given, f"{key}._target_", default={}):
@@ -153,6 +153,8 @@ def _arguments(path: tuple[str, ...], default: Node) -> type[Keys]:
         kind: Any = type(value)
         if _of_place((*path, name)):
             kind = Node if value is not None else Node | None
+        elif name in ("_target_", "_partial_"):
+            kind = Literal[value]
         elif isinstance(value, str) and "${" in value:
             kind = int | float | None  # a width or a number of steps
         elif value is None:

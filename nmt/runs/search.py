@@ -113,12 +113,14 @@ def search_config(stored: Node, asked: Mapping[str, Any], name: str = "search") 
         return dict(asked)
     new = dict(stored)
     for key, value in asked.items():
-        if isinstance(value, Mapping):
-            new[key] = search_config(stored.get(key, {}), value, f"{name}.{key}")
-        elif value is not None:
-            if key not in stored:
-                known = [f"{name}.{setting}" for setting in stored]
-                raise Mistake(f"{unknown('setting of this search', f'{name}.{key}', known)}")
+        if value is None:
+            continue
+        if key not in stored:
+            known = [f"{name}.{setting}" for setting in stored]
+            raise Mistake(f"{unknown('setting of this search', f'{name}.{key}', known)}")
+        if isinstance(value, Mapping) and isinstance(stored[key], Mapping):
+            new[key] = search_config(stored[key], value, f"{name}.{key}")
+        else:
             check_node(name, {key: value}, {key: stored[key]})
             new[key] = value
     return new

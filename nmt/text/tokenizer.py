@@ -59,7 +59,8 @@ class Tokenizer:
             raise Mistake(message)
         try:
             processor = sentencepiece.SentencePieceProcessor(model_proto=model)
-        except RuntimeError as error:
+        # UnicodeDecodeError: SentencePiece quotes bytes of the model in its own error, which Python cannot decode.
+        except (RuntimeError, UnicodeDecodeError) as error:
             raise Mistake(message) from error
         special = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
         if special != (PAD, UNK, BOS, EOS):

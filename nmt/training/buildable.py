@@ -66,5 +66,6 @@ def built(key: str, part: Callable[..., Any], subject: Any) -> Any:
         target = getattr(part, "func", part)
         if isinstance(error, Mistake) or not target.__module__.startswith("torch."):
             raise
-        reason = " ".join(str(error).split()).rstrip(".")
-        raise Mistake(f"The {key} cannot be built: {target.__name__} rejects a value of it ({reason}).") from error
+        # Not torch's words: it stumbles over most values without naming them.
+        values = ", ".join(f"{name}={value}" for name, value in getattr(part, "keywords", {}).items())
+        raise Mistake(f"The {key} cannot be built: {target.__name__} rejects one of its values ({values}).") from error
