@@ -7,14 +7,14 @@ its own group names, with the arguments and types of that file. The user's own c
 from collections.abc import Collection, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import Field, ValidationError, create_model
 
-from nmt.config.fields import Keys, Text
+from nmt.config.fields import Keys, Text, expects
 from nmt.config.keys import leaves, value_at, with_values
-from nmt.config.messages import invalid
+from nmt.config.messages import invalid, written
 from nmt.config.nodes import CONFIGS, Config, Node, default_node
 from nmt.errors import Mistake
 from nmt.sites import SITES
@@ -154,7 +154,7 @@ def _arguments(path: tuple[str, ...], default: Node) -> type[Keys]:
         if _of_place((*path, name)):
             kind = Node if value is not None else Node | None
         elif name in ("_target_", "_partial_"):
-            kind = Literal[value]
+            kind = Annotated[Literal[value], expects(written(value))]
         elif isinstance(value, str) and "${" in value:
             kind = int | float | None  # a width or a number of steps
         elif value is None:

@@ -104,7 +104,7 @@ def test_a_setting_can_be_read_and_not_changed(configurations: dict[str, dict[st
         ("evaluate", "alignment", "a", "alignment is only for your own files; set source and reference too."),
         ("evaluate", "band", -1, "band is -1; it must be a finite number of at least 0."),
         ("evaluate", "expect", "high", "expect is high; it must be a score such as 26.1, or null."),
-        ("compare", "run_dirs", [], "Set either 'run_dirs=.A,B.' to compare runs, or 'outputs=.a.vi,b.vi.' and refere"),
+        ("compare", "run_dirs", [], "Set 'run_dirs=.A,B.' to compare runs, 'outputs=.a.vi,b.vi.' and reference=FILE"),
         ("align", "threshold", 0, "threshold is 0; it must be above 0 and at most 1, such as 0.2."),
         ("average", "number", 1, "number is 1; it must be a whole number of at least 2, or null for all."),
         ("export_attention", "layer", "abc", "layer is abc; it must be a whole number of at least 0, all, or null"),

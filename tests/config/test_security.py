@@ -154,7 +154,7 @@ def test_a_pretrained_encoder_may_be_stored() -> None:
         ("model.dim", [1], r"model\.dim must be a whole number, not '\[1\]'"),
         ("model.norm", "layer_norm", r"model\.norm must be a group of settings, not 'layer_norm'"),
         ("model.cross.window", 3, r"model\.cross\.window must be a group of settings"),
-        ("model._partial_", 7, r"model\._partial_ must be true or false"),
+        ("model._partial_", 7, r"model\._partial_ is 7; it must be true\."),
         ("logger.csv._partial_", 7, r"Unknown key 'logger\.csv\._partial_'"),
         ("logger.csv.prefix", "${oc.env:HOME}", r"holds '\$\{oc\.env:HOME\}', which is an unresolved interpolation"),
         (
