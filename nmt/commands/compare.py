@@ -35,10 +35,11 @@ def compare(job: Job[CompareSettings]) -> None:
             # The first run reads the references; the others must have the same ones.
             system, references = run_system(run.path, settings.device, settings.split, described, references or None)
             systems.append(system)
-        named = {f"the split {settings.split}": references[0]}
-        named |= {
-            f"reference {number} of the split {settings.split}": lines
-            for number, lines in enumerate(references[1:], start=2)
-        }
-        systems += file_systems(settings.outputs, named, column=column, tokenized=scored_on_tokens(systems[0]))
+        [reference] = references  # a split has one
+        systems += file_systems(
+            settings.outputs,
+            {f"the split {settings.split}": reference},
+            column=column,
+            tokenized=scored_on_tokens(systems[0]),
+        )
     print(report(systems, references, out).printed())
