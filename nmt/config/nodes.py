@@ -90,6 +90,22 @@ def make(node: Config, kind: type[Any] = object, /, **arguments: Any) -> Any:
     return made
 
 
+def check_special_keys(value: Any) -> None:
+    """Raises Mistake if a node inside a value has a special key of Hydra besides `_target_` and `_partial_`."""
+    for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        check_special_keys(part)
+    if isinstance(value, dict):
+        _check_special_keys(value)
+
+
+def _check_special_keys(node: Node) -> None:
+    for key, value in node.items():
+        if str(key).startswith("_") and str(key).endswith("_") and key not in ("_target_", "_partial_"):
+            raise Mistake(f"{node.get('_target_')} has the key {key}, which a node must not have. Leave it out.")
+        if key == "_partial_" and not isinstance(value, bool):
+            raise Mistake(f"_partial_ of {node.get('_target_')} is {value!r}; it must be true or false.")
+
+
 def _check(node: Any, passed: Collection[str] = ()) -> None:
     """Checks the arguments of a node and of all nodes inside it; code passes those named `passed` to the outer one."""
     if isinstance(node, list):
@@ -99,11 +115,7 @@ def _check(node: Any, passed: Collection[str] = ()) -> None:
         return
     for part in node.values():
         _check(part)
-    for key, value in node.items():
-        if str(key).startswith("_") and str(key).endswith("_") and key not in ("_target_", "_partial_"):
-            raise Mistake(f"{node.get('_target_')} has the key {key}, which a node must not have. Leave it out.")
-        if key == "_partial_" and not isinstance(value, bool):
-            raise Mistake(f"_partial_ of {node.get('_target_')} is {value!r}; it must be true or false.")
+    _check_special_keys(node)
     if not isinstance(target := node.get("_target_"), str):
         return
     located = _located(target)

@@ -37,12 +37,12 @@ def stored_run(
         raise Mistake(f"There is no run to resume in {run.path}; start one without resume=true.")
     run.check_links()
     stored, metrics = run.config(), run.metrics()
+    check_nodes(stored, run.path / "config.yaml", given=job.config)
     try:
         validated(settings_class, stored)
     except Mistake as error:
         raise Mistake(f"{run.path / 'config.yaml'} cannot be used: {error}") from error
     finished = metrics.get("finished", False) and run.weights.is_file()
-    check_nodes(stored, run.path / "config.yaml", given=job.config)
     if not any(key.split(".")[0] == LOGGER for key in job.given):
         check_stored_loggers(stored["logger"], run.path / "config.yaml")
     config = resumed_config(job, stored, metrics, run.path)
