@@ -8,6 +8,7 @@ uvicorn limits none of these: its `limit_concurrency` counts idle connections to
 import asyncio
 import ctypes
 import gc
+import json
 import logging
 import socket
 import sys
@@ -145,6 +146,13 @@ class _Connection(H11Protocol):
         super().handle_events()
         if self.cycle is not None and not self.cycle.response_complete:
             self.table.works(self)
+
+    def send_400_response(self, msg: str) -> None:
+        """The answer to what is not HTTP, in the form of all other errors."""
+        body = json.dumps({"error": f"{msg} Send HTTP/1.1."}).encode()
+        head = f"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
+        self.transport.write(head.encode() + b"connection: close\r\n\r\n" + body)
+        self.transport.close()
 
     def on_response_complete(self) -> None:
         self.table.waits(self)

@@ -1,12 +1,13 @@
 """Translates texts of several lines and sentences: splits them into sentences, and joins the translations again."""
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 import sentencex
 from bs4 import BeautifulSoup
-from bs4.element import Declaration, NavigableString
+from bs4.element import Declaration, NavigableString, Tag
 from bs4.exceptions import ParserRejectedMarkup
 
 from nmt.errors import Mistake, TemplatedMessage
@@ -70,10 +71,11 @@ async def translated_html(pages: Sequence[str], language: str, number: int, tran
     Raises Mistake for markup that cannot be parsed.
     """
     try:
-        soups = [BeautifulSoup(page, "html.parser", element_classes={Declaration: _Conditional}) for page in pages]
+        # In a thread, because the parser takes a second for 5,000 characters of tags that do not end.
+        soups = await asyncio.to_thread(_parsed, pages)
     except ParserRejectedMarkup as error:
         raise Mistake(TemplatedMessage("The text cannot be read as HTML; use format=text.")) from error
-    nodes = [[node for node in soup.find_all(string=True) if _is_prose(node)] for soup in soups]
+    nodes = [_prose(soup) for soup in soups]
     prose = [_one_line(str(node)) for page in nodes for node in page]
     translations = iter(await translated_texts(prose, language, number, translate))
     results = []
@@ -91,6 +93,10 @@ async def translated_html(pages: Sequence[str], language: str, number: int, tran
     return results
 
 
+def _parsed(pages: Sequence[str]) -> list[BeautifulSoup]:
+    return [BeautifulSoup(page, "html.parser", element_classes={Declaration: _Conditional}) for page in pages]
+
+
 class _Conditional(Declaration):
     """A conditional such as <![if IE]>, which Beautiful Soup would write as an XML declaration."""
 
@@ -104,18 +110,23 @@ def _one_line(text: str) -> str:
     return text[:begin] + _SPACES_WITHIN.sub(" ", inner) + text[begin + len(inner) :]
 
 
-def _is_prose(node: NavigableString) -> bool:
-    """Whether a text is translated: text for readers, and not marked as untranslatable by the nearest mark."""
-    if type(node) is not NavigableString or not node.strip():  # comments and declarations are subclasses
-        return False
-    if any(parent.name in _NOT_PROSE for parent in node.parents):
-        return False
-    for parent in node.parents:
-        # Google's mark, which most translators honor; in HTML, the case of a class name counts.
-        if "notranslate" in (parent.get("class") or ()):
-            return False
-        # The values of the HTML standard; with any other, an element does as its parent does.
-        mark = str(parent.get("translate", "invalid")).lower()
-        if mark in ("", "yes", "no"):
-            return mark != "no"
-    return True
+def _prose(soup: BeautifulSoup) -> list[NavigableString]:
+    """The texts that are translated: those for readers, and not marked as untranslatable by the nearest mark."""
+    nodes = []
+    # One pass from the top, because elements may be nested as deeply as the page is long.
+    is_prose, is_marked = {id(soup): True}, {id(soup): False}
+    for node in soup.descendants:
+        above = id(node.parent)
+        if isinstance(node, Tag):
+            is_prose[id(node)] = is_prose[above] and node.name not in _NOT_PROSE
+            # The values of the HTML standard; with any other, an element does as its parent does.
+            mark = str(node.get("translate", "invalid")).lower()
+            # Google's mark, which most translators honor; in HTML, the case of a class name counts.
+            if "notranslate" in (node.get("class") or ()):
+                is_marked[id(node)] = True
+            else:
+                is_marked[id(node)] = mark == "no" if mark in ("", "yes", "no") else is_marked[above]
+        # Comments and declarations are subclasses.
+        elif type(node) is NavigableString and node.strip() and is_prose[above] and not is_marked[above]:
+            nodes.append(node)
+    return nodes

@@ -1,5 +1,6 @@
 """Test what can go wrong around a server: clients that die, malformed requests, huge or slow bodies, idle connections,
-SIGTERM under load, and a run directory that is replaced and removed.
+clients that never read, more connections than the process has descriptors, SIGTERM under load, and a run directory that
+is replaced and removed.
 
     pip install schemathesis          in a separate environment, if its dependencies conflict with ours
     python -m scripts.studies.serve_faults runs/demo --schemathesis PATH/bin/st
@@ -331,14 +332,19 @@ async def crowded(one: Server, seconds: float, streams: int, halves: int) -> Cro
     return Crowd(slowest, unanswered, asked, most)
 
 
+async def read_streams(port: int, number: int) -> None:
+    """Streams that are read to their end."""
+    for _ in range(number):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(STREAM.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n"))
+        await reader.read()
+        writer.close()
+
+
 async def crowd(run: Path, log: Path, seconds: float, streams: int = 100, halves: int = 400) -> AsyncIterator[Row]:
     """The same, with a server that may open 256 files."""
     with server(run, log, descriptors=256) as one:
-        for _ in range(3):  # warm
-            reader, writer = await asyncio.open_connection("127.0.0.1", one.port)
-            writer.write(STREAM.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n"))
-            await reader.read()
-            writer.close()
+        await read_streams(one.port, 3)  # warm
         warm = one.memory
         found = await crowded(one, seconds, streams, halves)
         await asyncio.sleep(15)
@@ -377,6 +383,8 @@ async def everything(options: argparse.Namespace, folder: Path) -> list[Row]:
 
     time_limit = 10
     print("| fault | result | |\n|---|---|---|")
+    async for row in crowd(run, folder / "crowd.log", options.crowd):
+        await report(_known(row))
     with server(run, log, f"time_limit={time_limit}") as one:
         changes, most = [{"way": "uniform"}], {"text": "a " * 99, "target": "a " * 99}
         for fields in [{"text": ASKED["q"]}] * 50 + [most] * 5:  # warm; the last are as large as a question may be
@@ -412,6 +420,7 @@ def main() -> None:
     parser.add_argument("run", type=Path, help="a finished run from English to Vietnamese")
     parser.add_argument("--schemathesis", type=Path, metavar="COMMAND", help="its command, st")
     parser.add_argument("--requests", type=int, default=10_000, help="fuzzed requests (default: %(default)s)")
+    parser.add_argument("--crowd", type=float, default=60, metavar="SECONDS", help="of a crowd (default: %(default)s)")
     options = parser.parse_args()
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # for our connections

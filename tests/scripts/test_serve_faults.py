@@ -7,7 +7,7 @@ A row's verdict may depend on seconds, so with the real server these tests read 
 import asyncio
 import signal
 import time
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from urllib.request import Request, urlopen
@@ -66,10 +66,11 @@ def test_the_real_server_bears_every_fault(here: Path, tmp_path: Path):
         found.append(await script.slow_bodies(one.port, 2, 1))
         found.append(await script.idle(one.port, 3))
         counts, waiting = await script.statuses(one.port), await script.load(one.port)
-        return found, counts, waiting, await script.terminated(one, 2)
+        crowd = await script.crowded(one, 1, 2, 3)
+        return found, counts, waiting, crowd, await script.terminated(one, 2)
 
     with server(Path("maps_luong"), tmp_path / "log", "device=cpu", "time_limit=1") as one:
-        rows, counts, waiting, last = asyncio.run(faults(one))
+        rows, counts, waiting, crowd, last = asyncio.run(faults(one))
     killed, length, chunks, slow, idle = rows
     assert killed[0] == "2 clients die while they receive a stream"
     assert killed[1].startswith("2 killed in the middle; then 200 in ")
@@ -80,12 +81,55 @@ def test_the_real_server_bears_every_fault(here: Path, tmp_path: Path):
     assert "; [408] after " in slow[1]
     assert idle[:1] == ("3 idle connections",)
     assert idle[1].startswith("200 in ")
+    assert crowd.unanswered == 0 < min(crowd.asked, crowd.slowest, crowd.most)
     assert "500" not in counts
     assert counts["408"] == 2
     assert waiting == 0
     assert last[2] is True, last
     assert last[1].endswith(" 0 half, 0 wrong; exit code 143")
     assert "Traceback" not in (tmp_path / "log").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("crowd", "after", "bytes_", "good"),
+    [
+        (script.Crowd(0.5, 0, 9, 900.0), 109.0, 100, [True, True, True]),
+        (script.Crowd(0.5, 1, 9, 900.0), 109.0, 100, [False, True, True]),
+        (script.Crowd(1.5, 0, 9, 900.0), 109.0, 100, [False, True, True]),
+        (script.Crowd(0.5, 0, 9, 900.0), 111.0, 100, [True, False, True]),
+        (script.Crowd(0.5, 0, 9, 900.0), 109.0, 2_000_000, [True, True, False]),
+    ],
+)
+def test_a_crowd_must_not_stop_the_server(tmp_path, monkeypatch, no_pause, crowd, after, bytes_, good):
+    log = tmp_path / "log"
+    one = SimpleNamespace(port=1, memory=100.0)
+
+    @contextmanager
+    def started(run, log, descriptors):
+        assert descriptors == 256
+        yield one
+
+    async def crowded(one, seconds, streams, halves):
+        one.memory = after
+        log.write_bytes(bytes(bytes_))
+        return crowd
+
+    async def once(port):
+        return 200, b""
+
+    async def read_streams(port, number):
+        pass
+
+    for function in (crowded, once, read_streams):
+        monkeypatch.setattr(script, function.__name__, function)
+    monkeypatch.setattr(script, "server", started)
+
+    async def rows():
+        return [row async for row in script.crowd(Path("run"), log, 60)]
+
+    found = asyncio.run(rows())
+    assert [row[2] for row in found] == good
+    assert found[0][0] == "100 unread streams and 400 half requests for 60 s: /health"
 
 
 PLANTED = """

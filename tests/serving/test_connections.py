@@ -1,6 +1,7 @@
 """The limits on what clients hold: connections, unfinished headers and unread answers."""
 
 import asyncio
+import json
 import logging
 import socket
 import sys
@@ -172,6 +173,28 @@ def test_who_reads_gets_everything(monkeypatch: pytest.MonkeyPatch) -> None:
         reader, _ = await connect(GET.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n") % b"big", limit=1_000_000)
         await asyncio.sleep(0.2)
         assert len(await closed(reader)) > BIG
+
+    with_server(action)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        b"POST /ok HTTP/1.1\r\nhost: localhost\r\ncontent-length: abc\r\n\r\n",
+        b"GET /ok\r\n\r\n",
+        b"\x16\x03\x01\x02\x00",
+        b"GET /ok HTTP/1.1\r\n\r\n",
+        b"GET /" + b"a" * 100_000,
+    ],
+    ids=["length", "no version", "TLS", "no host", "endless"],
+)
+def test_what_is_not_http_gets_an_error_in_the_usual_form(request_: bytes) -> None:
+    async def action(server: LimitedServer, connect: Client, ended: list[str]) -> None:
+        reader, _ = await connect(request_)
+        head, _, body = (await closed(reader)).partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\n")
+        assert json.loads(body) == {"error": "Invalid HTTP request received. Send HTTP/1.1."}
+        assert ended == []
 
     with_server(action)
 

@@ -1,6 +1,7 @@
 """Texts are cut into sentences and joined again without losing a character between them."""
 
 import asyncio
+import time
 from collections.abc import Sequence
 
 import pytest
@@ -86,6 +87,28 @@ def test_met_html_white_space_of_the_source_is_a_space() -> None:
     [[translation]] = asyncio.run(translated_html([page], "en", 1, translate))
     assert asked == ["They returned to the theatre.", "One"]
     assert translation == "<p>\n  THEY RETURNED TO THE THEATRE. <b>ONE</b>\n</p>\n<pre>a\nb</pre>"
+
+
+@pytest.mark.parametrize("part", ["<b>a", "<p>a", "<a ", "<i translate=no>"])
+def test_the_time_for_nested_and_unfinished_tags_grows_in_proportion(part: str) -> None:
+    """5,000 characters of them once took two seconds."""
+
+    async def run() -> float:
+        slowest, last = 0.0, time.monotonic()
+
+        async def watch() -> None:
+            nonlocal slowest, last
+            while True:
+                await asyncio.sleep(0.01)
+                slowest, last = max(slowest, time.monotonic() - last), time.monotonic()
+
+        watching = asyncio.ensure_future(watch())
+        await translated_html([part * (5000 // len(part))], "en", 1, shout)
+        await asyncio.sleep(0.02)
+        watching.cancel()
+        return slowest
+
+    assert asyncio.run(run()) < 1, "the event loop goes on meanwhile"
 
 
 def test_every_translation_of_a_page_has_the_tags() -> None:
