@@ -33,6 +33,9 @@ _REMEDIES = {
 }
 
 
+_UNPRINTABLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
+
+
 class TemplatedMessage(str):
     """A message made from a template and its values, so that a server can give it in another language."""
 
@@ -116,7 +119,7 @@ def report(error: BaseException, prefix: str = "error") -> int:
         sentence, code, expected = type(error).__name__, 1, False
     if not expected or os.environ.get(SHOW_TRACEBACK):
         traceback.print_exception(error)
-    print(f"{prefix}: {sentence}", file=sys.stderr)
+    print(printable(f"{prefix}: {sentence}"), file=sys.stderr)
     return code
 
 

@@ -15,6 +15,8 @@ from rich.table import Table as RichTable
 from rich.text import Text
 from tabulate import tabulate
 
+from nmt.errors import printable
+
 
 @dataclass(frozen=True)
 class Number:
@@ -92,13 +94,13 @@ class Table(NamedTuple):
         """The table in Markdown, with padded columns that are also readable as plain text."""
         # A bar would end the cell.
         header, rows = (
-            [[str(cell).replace("|", "\\|") for cell in row] for row in part] for part in ([self.header], self.rows)
+            [[_text(cell).replace("|", "\\|") for cell in row] for row in part] for part in ([self.header], self.rows)
         )
         return self._formatted("pipe", header[0], rows)
 
     def screen(self, width: int) -> str:
         """The table for a terminal. Columns that do not fit go into further tables, which repeat the first column."""
-        columns = [[str(cell) for cell in column] for column in self._columns()]
+        columns = [[_text(cell) for cell in column] for column in self._columns()]
         # Two more columns of the terminal: a blank of rich's padding and one of its box.
         widths = [
             2 + max(cell_len(text) for text in (name, *cells)) for name, cells in zip(self.header, columns, strict=True)
@@ -123,7 +125,7 @@ class Table(NamedTuple):
 
     def latex(self) -> str:
         """A LaTeX tabular environment with the rules of the booktabs package."""
-        return self._formatted("latex_booktabs", self.header, [[str(cell) for cell in row] for row in self.rows])
+        return self._formatted("latex_booktabs", self.header, [[_text(cell) for cell in row] for row in self.rows])
 
     def csv(self) -> str:
         """The table in CSV. Numbers have no thousands separators, and each part of a cell has its own column."""
@@ -149,6 +151,11 @@ class Table(NamedTuple):
         align = ["right" if _is_numeric(column) else "left" for column in self._columns()]
         padded = [[*row, *[""] * (len(header) - len(row))] for row in rows]
         return tabulate(padded, header, form, disable_numparse=True, colalign=align if rows else None)
+
+
+def _text(cell: Cell) -> str:
+    """A cell on one line; a name in it may come from a stranger."""
+    return printable(str(cell))
 
 
 def _is_numeric(column: Sequence[Cell]) -> bool:

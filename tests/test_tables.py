@@ -25,6 +25,13 @@ def test_markdown_is_padded_and_a_short_row_leaves_cells_empty() -> None:
     ]
 
 
+def test_a_name_cannot_command_a_terminal() -> None:
+    table = Table(["run"], [["a\x1b[2J\r\u202e\nb"]])
+    for text in (table.markdown(), table.screen(80), table.latex()):
+        assert not set("\x1b\r\u202e") & set(text)
+    assert "a\\x1b[2J\\r\\u202e\\nb" in table.markdown()
+
+
 def test_numbers_are_aligned_right_and_printed_in_their_format() -> None:
     assert NUMBERS.markdown().splitlines() == [
         "| scorer   |   seed |                  BLEU |         mean |   parameters |",

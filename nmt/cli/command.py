@@ -18,7 +18,7 @@ from nmt.cli.help import group_help, help_text
 from nmt.cli.settings_class import settings_class
 from nmt.cli.sweep import run_sweep
 from nmt.config.nodes import CONFIGS
-from nmt.errors import Mistake, exit_code, raise_on_interrupt
+from nmt.errors import Mistake, exit_code, printable, raise_on_interrupt
 
 
 def command(
@@ -139,7 +139,7 @@ class NamedLevels(logging.Formatter):
     """Prefixes warnings and errors with their level."""
 
     def format(self, record: logging.LogRecord) -> str:
-        line = super().format(record)
+        line = "\n".join(map(printable, super().format(record).split("\n")))  # a traceback has several lines
         return f"{record.levelname.lower()}: {line}" if record.levelno >= logging.WARNING else line
 
 

@@ -18,17 +18,30 @@ from typing import Any, NamedTuple
 
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import OmegaConf
+from pydantic import ConfigDict
 
 from nmt.cli.compose import job_of, parsed, run_hydra
 from nmt.config.job import JobRecord
 from nmt.config.schema import NOT_STORED
+from nmt.config.stored import Count, Stored, read_stored
 from nmt.errors import Mistake, report
-from nmt.files import check_writable, locked, read_json, write_json
+from nmt.files import check_writable, locked, write_json
 from nmt.ranks import rank
 
 logger = logging.getLogger(__name__)
 
 _LONGEST_NAME = 100
+
+
+class _StoredRecord(Stored):
+    """The file of a JobRecord."""
+
+    model_config = ConfigDict(extra="forbid")
+    number: Count
+    folder: str
+    overrides: list[str]
+    exit_code: int
+    error: str
 
 
 class Sweep(NamedTuple):
@@ -160,4 +173,4 @@ def _same(one: JobRecord, other: JobRecord) -> bool:
 
 
 def _read(file: Path) -> JobRecord:
-    return JobRecord(**read_json(file))
+    return JobRecord(**read_stored(file, _StoredRecord))

@@ -16,7 +16,7 @@ from nmt.config.nodes import CONFIGS
 from nmt.data.archives import extract, stem
 from nmt.data.fetch import Digest, DownloadFailed, Limits, Progress, checked_address, fetch
 from nmt.data.hub import checked_name, write_splits
-from nmt.errors import CheckFailed, Mistake
+from nmt.errors import CheckFailed, Mistake, printable
 from nmt.files import atomic_write, folder_to_write
 
 logger = logging.getLogger(__name__)
@@ -79,8 +79,10 @@ def _plan(name: str, out: Path, known: dict[str, Path], extracted: bool) -> list
     if "://" in name:
         url = checked_address(name)
         file = unquote(PurePosixPath(urlsplit(name).path).name)
-        if not file or file.startswith(".") or any(sign in file for sign in "/\\:\0\n"):
-            raise Mistake(f"{name} does not end with the name of a file; use the address of a file.")
+        if not file or file.startswith(".") or any(sign in file for sign in "/\\:\n") or file != printable(file):
+            raise Mistake(
+                f"{name} does not end with the name of a file that can be printed; use the address of a file."
+            )
         path, without_suffix = out / file, stem(file)
         return [_File(url, path, file, None, path.with_name(without_suffix) if extracted and without_suffix else None)]
     if name not in known:

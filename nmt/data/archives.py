@@ -4,6 +4,7 @@ import bz2
 import errno
 import gzip
 import lzma
+import struct
 import tarfile
 import zipfile
 import zlib
@@ -19,7 +20,18 @@ _BLOCK = 2**20
 _MOST_FILES = 100_000
 # zipfile decompresses bz2 and lzma members in one piece, however large they are.
 _ZIP_METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
-_DAMAGED = (zipfile.BadZipFile, tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, RuntimeError)
+# A ValueError is, for example, a name that cannot be decoded, or text in place of a number in a header.
+_DAMAGED = (
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    lzma.LZMAError,
+    zlib.error,
+    EOFError,
+    RuntimeError,
+    ValueError,
+    OverflowError,
+    struct.error,
+)
 # OSError numbers that mean a damaged archive: those that bad member names cause, and None, which decompressors use.
 # A full disk has a different number.
 _DAMAGED_ERRNO = {None, errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EINVAL}
@@ -43,10 +55,13 @@ def extract(archive: Path, folder: Path, most_bytes: int) -> list[Path]:
     try:
         with atomic_folder(folder) as temporary:
             names = _write_members(archive, temporary, most_bytes)
+    except Mistake:
+        raise
     except (*_DAMAGED, OSError) as error:
         if isinstance(error, OSError) and error.errno not in _DAMAGED_ERRNO:
             raise
-        raise _damaged(archive, error) from error
+        # The text of an OSError may name the temporary folder.
+        raise _damaged(archive, getattr(error, "strerror", None) or error) from error
     return [folder.joinpath(*name.parts) for name in names]
 
 
@@ -101,6 +116,8 @@ def _members(archive: Path) -> Iterator[tuple[str, Any]]:
 def _zipped(archive: Path) -> Iterator[tuple[str, IO[bytes]]]:
     with zipfile.ZipFile(archive) as zipped:
         for info in zipped.infolist():
+            if not info.filename:
+                raise _damaged(archive, "a file without a name")
             if info.is_dir():
                 continue
             if info.compress_type not in _ZIP_METHODS or info.flag_bits & 1:

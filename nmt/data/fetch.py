@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 from urllib.parse import quote, urlsplit, urlunsplit
 
-from nmt.errors import Mistake
+from nmt.errors import Mistake, printable
 from nmt.files import NOT_THROUGH_LINKS, try_lock
 
 logger = logging.getLogger(__name__)
@@ -149,7 +149,7 @@ def _receive(url: str, file: BinaryIO, *, verified: bool, limits: Limits, progre
                 _append(response, file, most=limits.most_bytes, progress=progress)
             return
         except urllib.error.HTTPError as error:
-            reason = f"HTTP {error.code} {error.reason}"
+            reason = printable(f"HTTP {error.code} {error.reason}")
             if error.code == 416 and _size(file):
                 if error.headers.get("Content-Range") == f"bytes */{_size(file)}":
                     return  # the file was complete
@@ -169,7 +169,7 @@ class _OnlyHttps(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, req, fp, code, msg, headers, newurl):  # type: ignore[no-untyped-def]
         """Follows redirects to https URLs only."""
         if urlsplit(newurl).scheme != "https":
-            raise DownloadFailed(f"{req.full_url} redirects to {newurl}, which is not an https:// URL.")
+            raise DownloadFailed(f"{req.full_url} redirects to {printable(newurl)}, which is not an https:// URL.")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
@@ -200,6 +200,8 @@ def _append(response: http.client.HTTPResponse, file: BinaryIO, *, most: int, pr
     Raises DownloadFailed for more than `most` bytes, and ConnectionError for an incomplete response.
     """
     size = _size(file)
+    if response.status not in (200, 203, 206):  # 204, for example, has no content
+        raise DownloadFailed(f"{response.url} could not be downloaded: HTTP {response.status}. Check the URL.")
     if response.status != 206 or not response.headers.get("Content-Range", "").startswith(f"bytes {size}-"):
         file.truncate(0)
         size = 0

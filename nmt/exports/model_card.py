@@ -1,5 +1,6 @@
 """The README.md of an exported model: its use, how it differs from nmt.translate, its training and its scores."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,6 +8,7 @@ import yaml
 
 from nmt.config.direction import LANGUAGES
 from nmt.config.nodes import CONFIGS
+from nmt.errors import printable
 from nmt.runs.load import LoadedRun
 
 EMBEDDED = "sample:"
@@ -26,8 +28,8 @@ _TEXT = """\
 
 ## Training
 
-- Corpus: `{corpus}`{license}
-- Command: `{command}`
+- Corpus: {corpus}{license}
+- Command: {command}
 - Seed: {seed}
 - Version: {version}
 
@@ -81,16 +83,16 @@ def model_card(run: LoadedRun, settings: dict[str, Any], use: str, differences: 
         warning=_ABOUT_THE_GRAMMAR if _is_embedded(run) else "",
         use=use,
         differences="\n".join(f"- {sentence}" for sentence in differences),
-        corpus=f"{run.settings.data.name}: {', '.join(run.settings.data.train)}",
+        corpus=_code(f"{run.settings.data.name}: {', '.join(run.settings.data.train)}"),
         license=f" (license: {license})"
         if license
         else "; nmt does not know its license, which may apply to the model",
-        command=metrics.get("command") or "not recorded",
+        command=_code(metrics.get("command") or "not recorded"),
         seed=run.settings.seed,
         version=", ".join(
-            f"{name} {version}" for name, version in versions.items() if name in ("nmt-attention", "torch")
+            f"{name} {_plain(version)}" for name, version in versions.items() if name in ("nmt-attention", "torch")
         )
-        + (f", commit {commit}" if commit else ""),
+        + (f", commit {_plain(commit)}" if commit else ""),
         scores=_scores(metrics.get("scores", {})),
     )
     return f"---\n{yaml.safe_dump(header, sort_keys=False)}---\n{text.strip()}\n"
@@ -110,6 +112,19 @@ def corpus_license(run: LoadedRun) -> str | None:
     return license
 
 
+def _code(text: str) -> str:
+    """The text as Markdown code, in which nothing is markup: the marks around it are longer than any inside."""
+    line = " ".join(map(printable, text.split(" ")))  # word by word, because a long line would be shortened
+    marks = "`" * (1 + max(map(len, re.findall("`+", line)), default=0))
+    space = " " if "`" in line else ""
+    return f"{marks}{space}{line}{space}{marks}"
+
+
+def _plain(text: str) -> str:
+    """A name or version as it is, or as code if it could be markup."""
+    return text if re.fullmatch(r"[\w.+ -]+", text) else _code(text)
+
+
 def _is_embedded(run: LoadedRun) -> bool:
     return all(prefix.startswith(EMBEDDED) for prefix in run.settings.data.train)
 
@@ -124,6 +139,9 @@ def _scores(splits: dict[str, Any]) -> str:
     for split, scores in splits.items():
         for score in scores:
             numbers = " | ".join(f"{number:.2f}" for number in (score["value"], *score["interval"]))
-            signature = score["signature"].replace("|", r"\|")  # a bar within a cell
-            rows.append(f"| `{split}` | {score['name']} | {numbers} | `{signature}` |")
+            # A bar would end the cell, even in code.
+            test_set, name, signature = (
+                text.replace("|", r"\|") for text in (_code(split), _plain(score["name"]), _code(score["signature"]))
+            )
+            rows.append(f"| {test_set} | {name} | {numbers} | {signature} |")
     return "\n".join([*header, *rows, "", _RECORDED]) if rows else "Not recorded."

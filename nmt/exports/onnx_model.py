@@ -1,18 +1,20 @@
 """Runs an exported model with ONNX Runtime, as a model that every search can use."""
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import onnxruntime
 import torch
 from jaxtyping import Bool, Float, Int
+from pydantic import Field
 from torch import Tensor
 from torch.utils.dlpack import from_dlpack
 
+from nmt.config.stored import Count, Stored, read_stored
 from nmt.data.batch import ContextSentences
+from nmt.errors import Mistake
 from nmt.exports.damage import DamagedExport
 from nmt.exports.onnx import DESCRIPTION, LAYOUT
-from nmt.files import read_json
 
 
 class Memory(NamedTuple):
@@ -94,16 +96,35 @@ class OnnxModel:
         return _run(self.decoder, [*results, *self.next_names], inputs)
 
 
+class _Named(Stored):
+    name: str
+
+
+class _Graph(Stored):
+    file: Annotated[str, Field(pattern=r"^\w+\.onnx$")]
+    outputs: list[_Named]
+
+
+class _Description(Stored):
+    """What is read of model.json."""
+
+    format: int
+    max_source: Count | None
+    max_target: Count | None
+    encoder: _Graph
+    step: _Graph
+
+
 def read_description(folder: Path) -> dict[str, Any]:
     """Reads model.json. Raises DamagedExport if it is missing or unreadable."""
     file = folder / DESCRIPTION
     if not file.is_file():
         raise DamagedExport(f"{folder} has no {DESCRIPTION}, so it is not an ONNX export: export the run again.")
     try:
-        about = read_json(file)
-    except ValueError as error:
-        raise DamagedExport(f"{file} is damaged: it is not JSON. Export the run again.") from error
-    if not isinstance(about, dict) or about.get("format") != LAYOUT:
+        about = read_stored(file, _Description)
+    except Mistake as error:
+        raise DamagedExport(f"{error} Export the run again.") from error
+    if about["format"] != LAYOUT:
         raise DamagedExport(f"{file} does not describe an ONNX export of this version of nmt: export the run again.")
     return about
 

@@ -17,7 +17,7 @@ from nmt.text.lines import read_lines
 Link = tuple[int, int]
 """(source word, target word), each from 0."""
 
-_LINK = re.compile(r"(\d+)([-?])(\d+)", re.ASCII)
+_LINK = re.compile(r"(\d{1,9})([-?])(\d{1,9})", re.ASCII)
 
 
 class Alignment(NamedTuple):
@@ -179,7 +179,7 @@ def _parse(line: str, flip: bool, where: str) -> Alignment:
     for token in line.split():
         match = _LINK.fullmatch(token)
         if match is None:
-            raise Mistake(f"{where}: '{token}' is not a link; write i-j (sure) or i?j (possible), counted from 0.")
+            raise Mistake(f"{where}: '{token:.40}' is not a link; write i-j (sure) or i?j (possible), counted from 0.")
         i, kind, j = int(match[1]), match[2], int(match[3])
         link = (j, i) if flip else (i, j)
         possible.add(link)

@@ -4,20 +4,24 @@ import json
 import re
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import Field
 
+from nmt.config.fields import Positive
+from nmt.config.stored import Count, Number, Stored, read_stored
 from nmt.data.cache import file_digest
 from nmt.errors import Mistake
-from nmt.files import PART, read_json, remove_parts, subfolder, write_text
+from nmt.files import PART, remove_parts, subfolder, write_text
 from nmt.maps.attention_map import AttentionMap, EarlierPair, Labels, LocalWindow, SentenceMaps, site_labels
 from nmt.maps.words import word_ids
 
 MANIFEST = "manifest.json"
-FORMAT, VERSION = "nmt-attention-maps", 1
+FORMAT, VERSION = "nmt-attention-maps", 1  # also in _Manifest
 CONVENTION = (
     "Rows are queries, columns are keys. In the decoder row t is step t, which reads y_(t-1) and predicts y_t: the "
     "inputs are BOS and the target pieces, the outputs the target pieces and EOS. In the encoder rows and columns are "
@@ -27,8 +31,56 @@ _FOLDER = "maps"
 _FILE = re.compile(rf"{_FOLDER}/\d+(-\d+)?\.npz", re.ASCII)
 _LOCAL = ("center", "allowed", "prior")
 _ATTRIBUTION, _MASK = "attribution", "mask"
-_ENTRY = ("line", "rank", "file", "sha256", "score", "source_pieces", "target_pieces")
-_SITE = ("layers", "heads", "rows", "columns")
+
+
+class _Site(Stored):
+    layers: Positive
+    heads: Positive
+    rows: str
+    columns: str
+
+
+class _Entry(Stored):
+    line: Positive
+    rank: Positive
+    file: str
+    sha256: str
+    score: Number | None
+    source_pieces: list[str]
+    target_pieces: list[str]
+    earlier: list[Annotated[list[list[str]], Field(min_length=2, max_length=2)]] = Field([])
+
+
+class _Origin(Stored):
+    lines: Annotated[int, Field(ge=0, le=10**8)]
+    step: Count | None = None
+    run_dir: str = ""
+    method: str = ""
+
+
+class _Manifest(Stored):
+    """What is read of manifest.json."""
+
+    format: Literal["nmt-attention-maps"]
+    version: Literal[1]
+    made_from: _Origin
+    sites: dict[str, _Site]
+    sentences: list[_Entry]
+
+
+# What numpy and zipfile raise for a damaged .npz file.
+_DAMAGED = (
+    OSError,
+    EOFError,
+    ValueError,
+    TypeError,
+    KeyError,
+    MemoryError,
+    NotImplementedError,  # an unusual compression
+    RuntimeError,  # encrypted
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 
 class MapFolder:
@@ -43,17 +95,12 @@ class MapFolder:
                 "nmt.export_attention wrote."
             )
         try:
-            self.manifest = read_json(file)
-            known = (self.manifest["format"], self.manifest["version"]) == (FORMAT, VERSION)
-            whole = isinstance(self.manifest["made_from"]["lines"], int)
-            whole = whole and all(key in site for site in self.manifest["sites"].values() for key in _SITE)
-            whole = whole and all(key in entry for entry in self.manifest["sentences"] for key in _ENTRY)
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise Mistake(f"{file} is damaged or not a manifest of attention maps: export the maps again.") from error
-        if not known or not whole:
+            self.manifest = read_stored(file, _Manifest)
+        except Mistake as error:
             raise Mistake(
-                f"{file} is incomplete or not of format '{FORMAT}', version {VERSION}: export the maps again."
-            )
+                f"{file} is damaged or not a manifest of attention maps, of format '{FORMAT}', version {VERSION}: "
+                f"export the maps again. ({error})"
+            ) from error
 
     @property
     def lines(self) -> list[int]:
@@ -101,16 +148,18 @@ class MapFolder:
         if not path.is_file() or file_digest(path) != entry["sha256"]:
             raise Mistake(f"{path} is missing or differs from its manifest: export the maps again.")
         source_pieces, target_pieces = entry["source_pieces"], entry["target_pieces"]
+        earlier = [EarlierPair(*pair) for pair in entry.get("earlier", [])]
+        labels = site_labels(source_pieces, target_pieces, earlier)
         try:
-            earlier = [EarlierPair(*pair) for pair in entry.get("earlier", [])]
-            labels = site_labels(source_pieces, target_pieces, earlier)
             # Pickled objects could run code when they are loaded.
             with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
                 arrays = {name: stored[name] for name in stored.files}
-        except (OSError, EOFError, ValueError, TypeError, KeyError, MemoryError, zipfile.BadZipFile) as error:
+        except _DAMAGED as error:
             raise Mistake(f"{path} is damaged: export the maps again.") from error
         try:
             maps = [_map(site, arrays, labels) for site in arrays if "." not in site]
+            if not maps:
+                raise Mistake("There are no weights.")
         except Mistake as error:  # anything else is a bug
             raise Mistake(f"{path} is damaged: export the maps again.") from error
         return SentenceMaps(
@@ -128,14 +177,21 @@ def _map(site: str, arrays: Mapping[str, Any], labels_of_sites: Mapping[str, Lab
     if site not in labels_of_sites:
         raise Mistake(f"'{site}' is not a site of attention.")
     weights, labels = arrays[site], labels_of_sites[site]
-    if weights.ndim != 4 or weights.shape[2:] != (len(labels.inputs), len(labels.columns)):
+    shapes = {"center": weights.shape[:-1], "allowed": weights.shape, "prior": weights.shape}
+    if weights.ndim != 4 or weights.shape[2:] != (len(labels.inputs), len(labels.columns)) or weights.dtype.kind != "f":
         raise Mistake(f"Weights of shape {weights.shape} do not fit the pieces of the manifest.")
     parts: list[Any] = [arrays.get(f"{site}.{part}") for part in (*_LOCAL, _ATTRIBUTION, _MASK)]
     *local, attribution, mask = parts
-    if attribution is not None and attribution.shape != weights.shape:
+    if attribution is not None and (attribution.shape != weights.shape or attribution.dtype.kind != "f"):
         raise Mistake(f"Attributions of shape {attribution.shape} do not match weights of shape {weights.shape}.")
     if mask is not None and (mask.shape != weights.shape[2:] or mask.dtype != bool):
         raise Mistake(f"A mask of shape {mask.shape} does not match weights of shape {weights.shape}.")
+    given = {part: array for part, array in zip(_LOCAL, local, strict=True) if array is not None}
+    if given and not {"center", "allowed"} <= given.keys():
+        raise Mistake("The local window is incomplete.")
+    for part, array in given.items():
+        if array.shape != shapes[part] or array.dtype.kind != ("b" if part == "allowed" else "f"):
+            raise Mistake(f"{part} has shape {array.shape}, but the weights have shape {weights.shape}.")
     return AttentionMap(
         site=site,
         weights=weights,

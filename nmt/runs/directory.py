@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import yaml
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from nmt.config.direction import Direction
 from nmt.config.fields import LARGEST
@@ -25,6 +25,13 @@ from nmt.text.tone_marks import ToneMarks
 _CONFIG, _WEIGHTS, _METRICS, _JOINT = "config.yaml", "model.safetensors", "metrics.json", "tokenizer.model"
 _MASKING = "masking"
 _FOLDERS = ("checkpoints", "logs", "evaluation", "probes", "exports")
+
+
+class _EncoderScores(Stored):
+    """The validation loss and accuracy of a pretrained encoder."""
+
+    model_config = ConfigDict(extra="forbid")
+    valid: dict[str, Number]
 
 
 class _Metrics(Stored):
@@ -47,8 +54,7 @@ class _Metrics(Stored):
     validations_since_best: Count = 0
     target_tokens_per_second: Number | None = None
     peak_memory_mib: Number | None = None
-    scores: dict[str, list[ScoreRecord] | dict[str, Number]] = Field({})
-    """The scores of a test split, or the validation loss and accuracy of an encoder."""
+    scores: dict[str, list[ScoreRecord]] | _EncoderScores = Field({})
 
 
 class RunDirectory:

@@ -59,7 +59,9 @@ class Tokenizer:
             raise Mistake(message)
         try:
             processor = sentencepiece.SentencePieceProcessor(model_proto=model)
-        # UnicodeDecodeError: SentencePiece quotes bytes of the model in its own error, which Python cannot decode.
+            # SentencePiece reads a model with a changed byte, and fails only when it gives a piece that is not UTF-8.
+            processor.id_to_piece(list(range(processor.get_piece_size())))
+        # UnicodeDecodeError: also where SentencePiece quotes bytes of the model in its own error.
         except (RuntimeError, UnicodeDecodeError) as error:
             raise Mistake(message) from error
         special = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())

@@ -130,6 +130,9 @@ def test_a_different_file_is_refused_and_none_is_overwritten(known: Path) -> Non
         (["what=[]"], ValueError, "Nothing to download; name tiny, hub:OWNER/SET, or an https:// address"),
         (["what='http://localhost/a.txt'"], ValueError, "is not an https:// URL"),
         (["what='https://localhost/'"], ValueError, "does not end with the name of a file"),
+        (["what='https://localhost/a%1b[2J'"], ValueError, "does not end with the name of a file that can be printed"),
+        (["what='https://localhost/a%0d'"], ValueError, "does not end with the name of a file that can be printed"),
+        (["what='https://localhost/%e2%80%aea'"], ValueError, "does not end with the name of a file that can be"),
         (["what='https://localhost/..'"], ValueError, "does not end with the name of a file"),
         (["what='https://localhost/%2e%2e%2fa'"], ValueError, "does not end with the name of a file"),
         (

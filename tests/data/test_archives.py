@@ -59,6 +59,73 @@ def test_nothing_is_written_outside_the_folder(tmp_path: Path, archive: str, nam
     assert [path.name for path in tmp_path.rglob("*")] == ["inner", archive]
 
 
+def repacked(path: Path, change: Callable[[bytes], bytes]) -> None:
+    """A zip with one member, a.en, after a change of its bytes."""
+    zipped(path, {"a.en": b"text"})
+    path.write_bytes(change(path.read_bytes()))
+
+
+def doubled(path: Path) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a.en", "text")
+        with pytest.warns(UserWarning, match="Duplicate name"):
+            archive.writestr("a.en", "text")
+
+
+def nameless(content: bytes) -> bytes:
+    """The member's name has no characters, in the local header and in the directory."""
+    content = bytearray(content.replace(b"a.en", b""))
+    content[26] = 0
+    start = content.index(b"PK\x01\x02")
+    content[start + 28] = 0
+    end = content.index(b"PK\x05\x06")
+    content[end + 12 : end + 20] = (end - start).to_bytes(4, "little") + start.to_bytes(4, "little")
+    return bytes(content)
+
+
+def undecodable(content: bytes) -> bytes:
+    """The member's name is said to be UTF-8, and is not."""
+    content = bytearray(content.replace(b"a.en", b"\xff.en"))
+    content[7] |= 8
+    content[content.index(b"PK\x01\x02") + 9] |= 8
+    return bytes(content)
+
+
+def with_pax_header(header: bytes) -> Callable[[Path], None]:
+    def write(path: Path) -> None:
+        with tarfile.open(path, "w") as archive:
+            entry = tarfile.TarInfo("x")
+            entry.type, entry.size = tarfile.XHDTYPE, len(header)
+            archive.addfile(entry, io.BytesIO(header))
+            archive.addfile(tarfile.TarInfo("a.en"))
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("name", "write", "reason"),
+    [
+        ("a.zip", lambda path: repacked(path, nameless), "a file without a name"),
+        ("a.zip", lambda path: repacked(path, undecodable), "utf-8"),
+        ("a.zip", doubled, "File exists"),
+        ("a.tar", with_pax_header(b"0 size=1\n"), "header"),
+        ("a.tar", with_pax_header(b"22 GNU.sparse.map=a,b\n"), "invalid literal"),
+        ("a.tar", with_pax_header(b"21 GNU.sparse.size=x\n"), "invalid literal"),
+        ("a.tar", with_pax_header(b"25 GNU.sparse.realsize=x\n"), "invalid literal"),
+    ],
+)
+def test_a_damaged_header_is_one_sentence_about_the_archive(
+    tmp_path: Path, name: str, write: Callable[[Path], None], reason: str
+) -> None:
+    write(tmp_path / name)
+    with pytest.raises(
+        Mistake, match=rf"^{tmp_path / name} is damaged or not an archive \(.*{reason}.*\); delete"
+    ) as error:
+        extract(tmp_path / name, tmp_path / "out", 1000)
+    assert ".part" not in str(error.value)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE])
 def test_links_and_devices_are_refused(tmp_path: Path, kind: bytes) -> None:
     tarred(tmp_path / "a.tar", {"link": b""}, kind)

@@ -108,6 +108,8 @@ ANSWERS: dict[str, Served] = {
     "missing": lambda handler: handler.send_error(404),
     "to_right": lambda handler: redirected(handler, "/right"),
     "to_http": lambda handler: redirected(handler, "http://localhost/right"),
+    "to_escape": lambda handler: redirected(handler, "http://localhost/\x1b[2J"),
+    "nothing": lambda handler: (handler.send_response(204), handler.end_headers()),
     "to_file": lambda handler: redirected(handler, "file:///etc/hostname"),
     **{each.__name__: each for each in (broken_off, slow, changed, of_unknown_length, busy)},
 }
@@ -229,6 +231,8 @@ def test_an_existing_file_is_verified_and_kept(server: str, tmp_path: Path) -> N
         ("to_http", "redirects to http://localhost/right, which is not an https:// URL"),
         ("to_file", "302 .*file:///etc/hostname"),
         ("never_whole", r"are missing, after"),
+        ("nothing", r"/nothing could not be downloaded: HTTP 204\. Check the URL"),
+        ("to_escape", r"redirects to http://localhost/%1B\[2J, which is not an https"),
     ],
 )
 def test_the_reason_of_a_failure_is_reported(server: str, tmp_path: Path, name: str, told: str) -> None:

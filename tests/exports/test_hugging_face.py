@@ -283,6 +283,20 @@ def test_the_model_card_says_what_the_run_is(build: Build, tmp_path: Path) -> No
         assert part in text
 
 
+def test_nothing_that_a_run_records_is_markup_in_its_card(build: Build, tmp_path: Path) -> None:
+    trained = build()
+    score = {"name": "<b>|", "value": 12.5, "interval": [11.0, 14.25], "signature": "a`|"}
+    record = {"command": "x` <script>\n# A `` title\u202e", "versions": {"torch": "![](x)"}, "git_commit": "<i>"}
+    trained.directory.path.mkdir()
+    trained.directory.write_metrics({"finished": True, **record, "scores": {"t`": [score]}})
+    exported(trained, tmp_path / "out")
+    text = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    assert "- Command: ``` x` <script>\\n# A `` title\\u202e ```\n" in text
+    assert "- Version: torch `![](x)`, commit `<i>`\n" in text
+    assert "| `` t` `` | `<b>\\|` | 12.50 | 11.00 | 14.25 | `` a`\\| `` |\n" in text
+    assert "these scores; they were not computed again for this export." in text
+
+
 @pytest.mark.parametrize(
     ("changes", "license"),
     [

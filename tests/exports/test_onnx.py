@@ -428,8 +428,8 @@ def test_what_onnx_does_not_support_is_refused(base: LoadedRun, tmp_path: Path) 
 @pytest.fixture
 def damaged(base: LoadedRun, tmp_path: Path) -> Path:
     """A folder that describes an export, whose graphs are no graphs."""
-    about = {"format": 1, "max_source": None, "max_target": None, "encoder": {"file": "encoder.onnx"}}
-    (tmp_path / "model.json").write_text(json.dumps({**about, "step": {"file": "step.onnx"}}))
+    about = {"format": 1, "max_source": None, "max_target": None, "encoder": {"file": "encoder.onnx", "outputs": []}}
+    (tmp_path / "model.json").write_text(json.dumps({**about, "step": {"file": "step.onnx", "outputs": []}}))
     (tmp_path / "encoder.onnx").write_bytes(b"no graph")
     return tmp_path
 
@@ -444,7 +444,12 @@ def test_a_folder_that_is_no_export_is_refused(damaged: Path, tmp_path: Path) ->
     (damaged / "encoder.onnx").unlink()
     with pytest.raises(DamagedExport, match=r"^There is no .*encoder.onnx: copy it back, or export the run again."):
         OnnxModel(damaged, threads=1)
-    (damaged / "model.json").write_text('{"format": 0}')
+    whole = json.loads((damaged / "model.json").read_text())
+    for change in ({"max_source": "9"}, {"encoder": {"file": "../a.onnx", "outputs": []}}, {"step": 5}):
+        (damaged / "model.json").write_text(json.dumps(whole | change))
+        with pytest.raises(DamagedExport, match=r"model.json is damaged or no file of nmt: .*Export the run again.$"):
+            OnnxModel(damaged, threads=1)
+    (damaged / "model.json").write_text(json.dumps(whole | {"format": 0}))
     with pytest.raises(DamagedExport, match=r"^.*model.json does not describe an ONNX export of this version of nmt"):
         OnnxModel(damaged, threads=1)
     (damaged / "model.json").write_text("{")

@@ -51,6 +51,12 @@ def test_a_bad_link_names_file_and_line(tmp_path: Path, link: str) -> None:
         read_alignments(path)
 
 
+def test_a_number_that_is_too_long_is_no_number(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text(f"0-{'1' * 4301}\n")
+    with pytest.raises(Mistake, match=r"^\S*a, line 1: '0-1{38}' is not a link"):
+        read_alignments(tmp_path / "a")
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(Mistake, match=r"gold\.align"):
         read_alignments(tmp_path / "gold.align")

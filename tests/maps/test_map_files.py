@@ -121,13 +121,19 @@ WHOLE = '{"format": "nmt-attention-maps", "version": 1, "made_from": {"lines": 1
     ("text", "sentence_"),
     [
         ("{", "is damaged"),
+        ("[" * 100_000, "is damaged"),
+        (WHOLE.replace('"lines": 1', '"lines": ' + "9" * 5000), "is damaged"),
+        (WHOLE.replace('"lines": 1', '"lines": ' + "9" * 4000), "made_from.lines is out of range"),
+        (WHOLE.replace('"lines": 1', '"lines": 1, "step": "x"'), "made_from.step must be a whole number"),
+        (WHOLE.replace('"sites": {}', '"sites": {"cross": []}'), "sites.cross must be an object"),
+        (WHOLE.replace('"sentences": []', '"sentences": {}'), "sentences must be a list"),
         ("[]", "is damaged"),
         ('{"format": "x", "version": 1}', "is damaged or not a manifest"),
         (
             WHOLE.replace('"version": 1', '"version": 2'),
-            "is incomplete or not of format 'nmt-attention-maps', version 1",
+            "is damaged or not a manifest of attention maps, of format 'nmt-attention-maps', version 1: export",
         ),
-        (WHOLE.replace("[]", '[{"line": 1}]'), "is incomplete"),
+        (WHOLE.replace("[]", '[{"line": 1}]'), r"is damaged .*sentences\.0\.rank is missing"),
     ],
 )
 def test_a_foreign_manifest_is_refused_and_not_replaced(tmp_path: Path, text: str, sentence_: str) -> None:
@@ -171,9 +177,31 @@ def test_pickles_and_wrong_shapes_are_refused(tmp_path: Path) -> None:
         give(content)
         with pytest.raises(Mistake, match=r"00001\.npz is damaged"):
             next(folder.sentences())
-    for array in (np.array([{"a": 1}], dtype=object), np.ones((2, 3, 9, 9)), np.ones(4)):
-        np.savez(file, cross=array)
+    right = next(write_maps(tmp_path, [sentence(1)], SITES, {"lines": 5}).sentences()).site("cross").weights
+    for arrays in (
+        {"cross": np.array([{"a": 1}], dtype=object)},
+        {"cross": np.ones((2, 3, 9, 9))},
+        {"cross": np.ones(4)},
+        {"cross": right.astype(str)},
+        {"cross": right.astype([("a", "f4")])},
+        {"cross": right, "cross.center": right[..., 0]},
+        {"cross": right, "cross.center": right[..., 0], "cross.allowed": right},
+        {"cross": right, "cross.center": right, "cross.allowed": right > 0},
+        {"cross": right, "cross.attribution": right.astype(str)},
+        {"cross.mask": right > 0},
+    ):
+        np.savez(file, **arrays)
         give(file.read_bytes())
+        with pytest.raises(Mistake, match=r"00001\.npz is damaged"):
+            next(folder.sentences())
+    # What is compressed cannot be decompressed, or is said to be compressed in a way that zipfile does not know.
+    np.savez_compressed(file, cross=right)
+    whole = bytearray(file.read_bytes())
+    method = whole.index(b"PK\x01\x02") + 10
+    for start, end in ((60, len(whole) // 2), (method, method + 2)):
+        content = bytearray(whole)
+        content[start:end] = b"\x07" * (end - start)
+        give(bytes(content))
         with pytest.raises(Mistake, match=r"00001\.npz is damaged"):
             next(folder.sentences())
 

@@ -236,6 +236,13 @@ def test_a_file_that_is_not_a_model_is_named(tmp_path, content):
         Tokenizer.load(tmp_path / "bad.model")
 
 
+def test_a_model_with_a_changed_byte_is_named(tmp_path, tokenizer):
+    """SentencePiece reads a model whose pieces are not UTF-8."""
+    (tmp_path / "bad.model").write_bytes(tokenizer.model.replace("ế".encode(), b"\xff\xba\xbf"))
+    with pytest.raises(Mistake, match=r"bad\.model: This is not a SentencePiece model \(\d+ bytes\)"):
+        Tokenizer.load(tmp_path / "bad.model")
+
+
 def test_a_model_with_other_special_ids_is_refused(tmp_path):
     (tmp_path / "lines.txt").write_text("\n".join(lines()), encoding="utf-8")
     sentencepiece.SentencePieceTrainer.train(
