@@ -33,9 +33,6 @@ _REMEDIES = {
 }
 
 
-_UNPRINTABLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
-
-
 class TemplatedMessage(str):
     """A message made from a template and its values, so that a server can give it in another language."""
 

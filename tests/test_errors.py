@@ -146,6 +146,11 @@ def test_a_full_standard_output_is_named() -> None:
     )
 
 
+def test_a_path_cannot_command_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    report(PermissionError(errno.EACCES, "Permission denied", "a\x1b[2J\r\u202e"))
+    assert capsys.readouterr().err == "error: Permission denied: a\\x1b[2J\\r\\u202e. Fix its permissions.\n"
+
+
 def test_a_failed_check_is_a_sentence_and_1(capsys: pytest.CaptureFixture[str]) -> None:
     assert report(CheckFailed("BLEU is 1.0.")) == 1
     assert capsys.readouterr().err == "error: BLEU is 1.0.\n"
