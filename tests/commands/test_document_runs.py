@@ -13,6 +13,7 @@ from jobs import HIERARCHICAL
 from safetensors.torch import load_file
 
 import nmt
+from nmt.commands.ablate_attention import ablate_attention
 from nmt.commands.attribute import attribute
 from nmt.commands.evaluate import evaluate
 from nmt.commands.export_attention import export_attention
@@ -246,3 +247,9 @@ def test_what_does_not_fit_is_refused(
     with pytest.raises(Mistake, match=re.escape(message)):
         train(job("train", run_dir=tmp_path / "refused", **changes))
     assert not (tmp_path / "refused").exists()
+
+
+def test_lines_without_documents_are_ablated(job: Callable[..., Job], inside: Path, tmp_path: Path) -> None:
+    files = {"source": "test.en", "reference": "[test.vi]", "ways": "[frozen,off]", "bleu": "false"}
+    ablate_attention(job("ablate_attention", run_dir="hierarchical", device="cpu", out=str(tmp_path), **files))
+    assert "decoder_sentences" in (tmp_path / "ablation.csv").read_text(encoding="utf-8")
