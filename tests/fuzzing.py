@@ -380,7 +380,7 @@ class Workshop:
 
     def maps(self) -> tuple[bytes, bytes]:
         """A manifest and the arrays of its only sentence."""
-        source, target = ["▁a", "b", "</s>"], ["▁c", "</s>"]
+        source, target = ["▁a", "b"], ["▁c"]  # EOS is added
         content = io.BytesIO()
         np.savez(content, cross=np.full((1, 2, 2, 3), 1 / 3, dtype=np.float32))
         site = {"layers": 1, "heads": 2, "rows": "target", "columns": "source"}

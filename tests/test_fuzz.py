@@ -249,15 +249,13 @@ TARGETS = [
     *("config.yaml", "settings", "search", "metrics.json", "model.safetensors", "tokenizer.model", "manifest.json"),
     *("maps.npz", "sentences.jsonl", "alignments", "documents", "prefixes", "zip", "tar", "tar.gz", "HTML", "requests"),
 ]
-# Readers that do not keep the law yet.
-PENDING = {"manifest.json", "maps.npz", "alignments", "zip"}
 
 
 def test_every_target_is_tried(workshop: Workshop) -> None:
     assert list(workshop.targets()) == TARGETS
 
 
-@pytest.mark.parametrize("name", [name for name in TARGETS if name not in PENDING])
+@pytest.mark.parametrize("name", TARGETS)
 def test_what_a_stranger_made_is_read_or_refused_in_our_words(workshop: Workshop, name: str) -> None:
     """tests/soak/fuzz.py tries as many inputs as wanted."""
     target = workshop.targets()[name]

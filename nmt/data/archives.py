@@ -61,7 +61,10 @@ def extract(archive: Path, folder: Path, most_bytes: int) -> list[Path]:
         if isinstance(error, OSError) and error.errno not in _DAMAGED_ERRNO:
             raise
         # The text of an OSError may name the temporary folder.
-        raise _damaged(archive, getattr(error, "strerror", None) or error) from error
+        reason = getattr(error, "strerror", None) or error
+        if isinstance(error, ValueError):  # from int() and decode(), whose texts do not say what is wrong
+            reason = "a name that is not text" if isinstance(error, UnicodeError) else "a header without a number"
+        raise _damaged(archive, reason) from error
     return [folder.joinpath(*name.parts) for name in names]
 
 

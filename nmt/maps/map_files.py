@@ -3,6 +3,7 @@
 import json
 import re
 import tempfile
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -70,6 +71,9 @@ class _Manifest(Stored):
 
 # What numpy and zipfile raise for a damaged .npz file.
 _DAMAGED = (
+    tokenize.TokenError,  # numpy reads a header as Python
+    SyntaxError,
+    OverflowError,
     OSError,
     EOFError,
     ValueError,
@@ -156,6 +160,9 @@ class MapFolder:
                 arrays = {name: stored[name] for name in stored.files}
         except _DAMAGED as error:
             raise Mistake(f"{path} is damaged: export the maps again.") from error
+        # A member that is not in numpy's format is read as bytes.
+        if not all(isinstance(array, np.ndarray) for array in arrays.values()):
+            raise Mistake(f"{path} is damaged: export the maps again.")
         try:
             maps = [_map(site, arrays, labels) for site in arrays if "." not in site]
             if not maps:
