@@ -3,7 +3,7 @@
 import functools
 import inspect
 import pydoc
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -64,11 +64,13 @@ def make(node: Config, kind: type[Any] = object, /, **arguments: Any) -> Any:
     """The object that a YAML node describes by `_target_` and its arguments.
 
     Raises Mistake if `_target_` does not name anything callable, if the node has an argument that its constructor
-    does not take, or lacks one that it needs, or if the result is not of the given kind (for a partial node, what it
-    will make). An error from the constructor is raised unchanged.
+    does not take, or lacks one that it needs, if it contains an interpolation, or if the result is not of the given
+    kind (for a partial node, what it will make). An error from the constructor is raised unchanged.
     """
     if not isinstance(node.get("_target_"), str):
         raise Mistake(f"_target_ is {node.get('_target_')!r:.100}; it must be the name of a class, as in configs/.")
+    if text := next(interpolations(node), None):
+        raise Mistake(f"{node['_target_']} has the value '{text:.100}', an interpolation: write its value instead.")
     _check(node, arguments)
     try:
         made = instantiate(node, _convert_="all", **arguments)
@@ -88,6 +90,19 @@ def make(node: Config, kind: type[Any] = object, /, **arguments: Any) -> Any:
             f"{node.get('_target_')} makes no {kind.__name__}, which is needed here. Choose another _target_."
         )
     return made
+
+
+def interpolations(value: Any) -> Iterator[str]:
+    """The texts inside a value that Hydra would resolve before it makes an object, and which may resolve to any node.
+
+    Texts in lists and keys of dictionaries are included.
+    """
+    if isinstance(value, str):
+        if "${" in value:
+            yield value
+    elif isinstance(value, (dict, list)):
+        for part in [*value, *value.values()] if isinstance(value, dict) else value:
+            yield from interpolations(part)
 
 
 def check_special_keys(value: Any) -> None:

@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError, create_model
 from nmt.config.fields import Keys, Text, expects
 from nmt.config.keys import leaves, value_at, with_values
 from nmt.config.messages import invalid, written
-from nmt.config.nodes import CONFIGS, Config, Node, default_node
+from nmt.config.nodes import CONFIGS, Config, Node, default_node, interpolations
 from nmt.errors import Mistake
 from nmt.sites import SITES
 
@@ -111,15 +111,14 @@ def check_nodes(config: Config, file: Path, keys: Collection[str] | None = None,
     lacks or has with a different type; and for interpolations, which could resolve to a `_target_`.
     """
     for key in config if keys is None else keys:
+        if text := next(interpolations(config.get(key)), None):
+            raise Mistake(f"{file} holds {_shown(text)}, which is an unresolved interpolation; {_REMEDY}")
         for path, node in _nodes((key,), config.get(key)):
             _check_node(path, node, file, given or {})
 
 
 def _check_node(path: tuple[str, ...], node: Node, file: Path, given: Config) -> None:
     key = ".".join(path)
-    for text in (*node, *node.values()):
-        if isinstance(text, str) and "${" in text:
-            raise Mistake(f"{file} holds {_shown(text)}, which is an unresolved interpolation; {_REMEDY}")
     choices = {} if len(path) == 1 and path[0] in SITES else _of_place(path)
     if "_target_" not in node and not choices:
         return

@@ -37,6 +37,10 @@ def test_a_node_and_the_nodes_inside_it_become_objects() -> None:
         (part(width=1, inner=part(depth=2)), r"^Unknown argument of .*\.Part 'depth'"),
         (part(), r"\.Part needs the argument 'width'; add it to the node with this _target_\.$"),
         (part(width=1, inner=[part()]), r"\.Part needs the argument 'width'"),
+        (
+            part(width=1, inner=[["${oc.create:{_target_: os.getcwd}}"]]),
+            r"Part has the value '\$.*', an interpolation: write",
+        ),
         ({"_target_": "torch.optim.Nope"}, r"^Error loading 'torch\.optim\.Nope'\. Check the value of _target_\.$"),
         ({"_target_": "nowhere.Part"}, r"^Error loading 'nowhere\.Part'\. Check the value of _target_\.$"),
         (part(width=1, _args_=[2]), r"\.Part has the key _args_, which a node must not have\. Leave it out\.$"),

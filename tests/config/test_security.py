@@ -157,6 +157,9 @@ def test_a_pretrained_encoder_may_be_stored() -> None:
         ("model._partial_", 7, r"model\._partial_ is 7; it must be true\."),
         ("logger.csv._partial_", 7, r"Unknown key 'logger\.csv\._partial_'"),
         ("logger.csv.prefix", "${oc.env:HOME}", r"holds '\$\{oc\.env:HOME\}', which is an unresolved interpolation"),
+        ("model.dropout_at.attention", ["${oc.create:{_target_: os.getcwd}}"], "which is an unresolved interpolation"),
+        ("search.constraints.max_length", [["${oc.env:HOME}"]], "which is an unresolved interpolation"),
+        ("search", "${oc.env:HOME}", "which is an unresolved interpolation"),
         (
             "logger.comet",
             {"_target_": "lightning.pytorch.loggers.CometLogger"},
