@@ -71,7 +71,7 @@ def make(node: Config, kind: type[Any] = object, /, **arguments: Any) -> Any:
         raise Mistake(f"_target_ is {node.get('_target_')!r:.100}; it must be the name of a class, as in configs/.")
     if text := next(interpolations(node), None):
         raise Mistake(f"{node['_target_']} has the value '{text:.100}', an interpolation: write its value instead.")
-    _check(node, arguments)
+    check_arguments(node, node["_target_"], arguments)
     try:
         made = instantiate(node, _convert_="all", **arguments)
     except InstantiationException as error:
@@ -105,32 +105,23 @@ def interpolations(value: Any) -> Iterator[str]:
             yield from interpolations(part)
 
 
-def check_special_keys(value: Any) -> None:
-    """Raises Mistake if a node inside a value has a special key of Hydra besides `_target_` and `_partial_`."""
-    for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        check_special_keys(part)
-    if isinstance(value, dict):
-        _check_special_keys(value)
+def check_arguments(node: Any, place: str, passed: Collection[str] = ()) -> None:
+    """Checks the keys of a node and of all nodes inside it against their constructors, which are not called.
 
-
-def _check_special_keys(node: Node) -> None:
-    for key, value in node.items():
-        if str(key).startswith("_") and str(key).endswith("_") and key not in ("_target_", "_partial_"):
-            raise Mistake(f"{node.get('_target_')} has the key {key}, which a node must not have. Leave it out.")
-        if key == "_partial_" and not isinstance(value, bool):
-            raise Mistake(f"_partial_ of {node.get('_target_')} is {value!r}; it must be true or false.")
-
-
-def _check(node: Any, passed: Collection[str] = ()) -> None:
-    """Checks the arguments of a node and of all nodes inside it; code passes those named `passed` to the outer one."""
+    `place` is the node's key, or the name of its class. Code passes the arguments named `passed` to the outer
+    constructor. Raises Mistake as `make` does.
+    """
     if isinstance(node, list):
         for part in node:
-            _check(part)
+            check_arguments(part, place)
     if not isinstance(node, dict):
         return
-    for part in node.values():
-        _check(part)
-    _check_special_keys(node)
+    for key, part in node.items():
+        check_arguments(part, f"{place}.{key}")
+        if str(key).startswith("_") and str(key).endswith("_") and key not in ("_target_", "_partial_"):
+            raise Mistake(f"{place}: the key {key} is not allowed in a node; remove it.")
+        if key == "_partial_" and not isinstance(part, bool):
+            raise Mistake(f"{place}._partial_ is {part!r:.100}; it must be true or false.")
     if not isinstance(target := node.get("_target_"), str):
         return
     located = _located(target)

@@ -32,7 +32,7 @@ from nmt.config.fields import (
     seconds_of,
 )
 from nmt.config.messages import invalid
-from nmt.config.nodes import Node, check_special_keys
+from nmt.config.nodes import Node
 from nmt.errors import Mistake
 
 
@@ -230,13 +230,6 @@ class LoopSettings(Keys):
     callbacks: Node
     encoder_self: Node | None = None
     """The parts that this site uses instead of `scorer` and `normalizer`; the resolved `model` contains them."""
-
-    @check(mode="after")
-    def check_nodes(self) -> "LoopSettings":
-        """Some nodes are made only after the corpora are read."""
-        for name in type(self).model_fields:
-            check_special_keys(getattr(self, name))
-        return self
 
     @check(mode="after")
     def check_learning_rate(self) -> "LoopSettings":

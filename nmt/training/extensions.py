@@ -10,7 +10,7 @@ from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.loggers import Logger
 
 from nmt.config.keys import leaves
-from nmt.config.nodes import Node, make
+from nmt.config.nodes import Node, check_arguments, make
 from nmt.config.schema import LoopSettings
 from nmt.errors import Mistake
 
@@ -37,6 +37,7 @@ def check_extensions(settings: LoopSettings) -> None:
                 f"logger={name} needs the package {name}, which is not installed; run pip install -c constraints.txt "
                 f"-e '.[{name}]' first, or use logger=csv."
             )
+        check_arguments(node, f"logger.{name}", ["save_dir"])  # loggers are made only after the corpora are read
     build_callbacks(settings.callbacks)
 
 

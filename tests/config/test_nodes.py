@@ -43,9 +43,10 @@ def test_a_node_and_the_nodes_inside_it_become_objects() -> None:
         ),
         ({"_target_": "torch.optim.Nope"}, r"^Error loading 'torch\.optim\.Nope'\. Check the value of _target_\.$"),
         ({"_target_": "nowhere.Part"}, r"^Error loading 'nowhere\.Part'\. Check the value of _target_\.$"),
-        (part(width=1, _args_=[2]), r"\.Part has the key _args_, which a node must not have\. Leave it out\.$"),
-        (part(width=1, inner=part(width=1, _convert_="all")), r"\.Part has the key _convert_, which"),
-        (part(width=1, _partial_=7), r"^_partial_ of .*\.Part is 7; it must be true or false\.$"),
+        (part(width=1, _args_=[2]), r"\.Part: the key _args_ is not allowed in a node; remove it\.$"),
+        (part(width=1, inner=part(width=1, _convert_="all")), r"\.Part\.inner: the key _convert_ is not allowed in a"),
+        (part(width=1, inner=[{"a": {"_recursive_": True}}]), r"\.Part\.inner\.a: the key _recursive_ is not allowed"),
+        (part(width=1, _partial_=7), r"\.Part\._partial_ is 7; it must be true or false\.$"),
         ({"_target_": "torch.pi"}, r"^Error loading 'torch\.pi'\. Check the value of _target_\.$"),
     ],
 )

@@ -77,8 +77,6 @@ def test_a_setting_can_be_read_and_not_changed(configurations: dict[str, dict[st
         ("train", "trainer.benchmark", float("nan"), "Unknown key 'trainer.benchmark'. Available: trainer.accelerator"),
         ("train", "trainer.detect_anomaly", 0.5, "Unknown key 'trainer.detect_anomaly'. Available: trainer.accelerat"),
         ("train", "trainer.profiler", 3, "Unknown key 'trainer.profiler'. Available: trainer.accelerator"),
-        ("train", "logger.csv._partial_", 7, r"_partial_ of lightning.pytorch.loggers.CSVLogger is 7; it must be true"),
-        ("train", "model.cross._args_", [7], "nmt.attention.Attention has the key _args_, which a node must not have"),
         ("train", "batching.workers", 10**6, "batching.workers is 1000000; it must be a number of processes from 0 to"),
         ("train", "tokenizer.size", 2**31 - 1, "tokenizer.size is 2147483647; it must be a whole number from 1 to 1,"),
         ("translate", "workers", 10**6, "workers is 1000000; it must be a number of processes from 1 to 1024"),

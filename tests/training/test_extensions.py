@@ -15,11 +15,14 @@ import torch
 import yaml
 from lightning.pytorch.loggers import Logger
 
+from nmt.cli.compose import configuration
 from nmt.commands.pretrain import pretrain
 from nmt.commands.train import train
 from nmt.config.job import Job
+from nmt.config.keys import with_values
+from nmt.config.schema import TrainSettings, validated
 from nmt.errors import Mistake
-from nmt.training.extensions import build_loggers, check_stored_loggers
+from nmt.training.extensions import build_loggers, check_extensions, check_stored_loggers
 
 SHORT = {"run_dir": "new", "trainer__max_steps": 4, "validation__every": 2, "trainer__log_every_n_steps": 1}
 
@@ -83,6 +86,20 @@ def test_a_missing_package_is_named_before_anything_is_written(
     with pytest.raises(Mistake, match=message):
         function(job(command, run_dir="new", logger=logger))
     assert not (corpus_copy / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("_args_", [7], r"^logger\.csv: the key _args_ is not allowed in a node; remove it\.$"),
+        ("_partial_", 7, r"^logger\.csv\._partial_ is 7; it must be true or false\.$"),
+        ("prefx", "x", r"^Unknown argument of lightning\.pytorch\.loggers\.CSVLogger 'prefx'\. Did you mean 'prefix'"),
+    ],
+)
+def test_a_wrong_key_of_a_logger_is_reported_before_the_corpora_are_read(key: str, value: Any, message: str) -> None:
+    config = with_values(configuration("train", ["run_dir=new", "logger=csv"]), {f"logger.csv.{key}": value})
+    with pytest.raises(Mistake, match=message):
+        check_extensions(validated(TrainSettings, config))
 
 
 def test_a_callback_of_the_user_s_own_sees_every_step_and_is_resumed(
