@@ -193,7 +193,7 @@ class RequestMiddleware:
             await send(message)
 
         began = time.perf_counter()
-        # Whoever watches the server learns that it runs, however busy it is.
+        # Health checks succeed however busy the server is.
         full = self.in_progress >= self.limits.requests and scope["path"] != "/health"
         request = Request(scope)
         refused = refusal(request.method, request.headers, self.access.hosts, self.access.origins)

@@ -31,7 +31,7 @@ UNREAD_BYTES = 256_000_000
 """All answers together may have this many unread bytes; beyond that, the connections with most of them are closed."""
 
 _ACCEPTED_AT_ONCE = 4
-"""asyncio accepts up to so many connections in each turn of its loop, and reads from a connection some turns later. By
+"""asyncio accepts up to this many connections per turn of its loop, and reads from a connection some turns later. By
 then, a full table must not have closed it for the next ones."""
 _BACKLOG = 2048
 _OTHER_DESCRIPTORS = 64
@@ -148,7 +148,7 @@ class _Connection(H11Protocol):
             self.table.works(self)
 
     def send_400_response(self, msg: str) -> None:
-        """The answer to what is not HTTP, in the form of all other errors."""
+        """Answers malformed HTTP with an error in the usual JSON form."""
         body = json.dumps({"error": f"{msg} Send HTTP/1.1."}).encode()
         head = f"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
         self.transport.write(head.encode() + b"connection: close\r\n\r\n" + body)

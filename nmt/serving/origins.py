@@ -17,7 +17,7 @@ _SAFE = {"GET", "HEAD", "OPTIONS"}
 def refusal(method: str, headers: Headers, hosts: Collection[str], origins: Collection[str]) -> str | None:
     """Why a request is refused; None if it is not.
 
-    `hosts` are the names of the server besides IP addresses and localhost; '*' stands for any. `origins` are the
+    `hosts` are the names of the server besides IP addresses and localhost; '*' allows any. `origins` are the
     origins whose pages may use it.
     """
     host = headers.get("host")
@@ -43,7 +43,7 @@ def _is_own(host: str, hosts: Collection[str]) -> bool:
         return False
     if "*" in hosts or name in hosts or name == "localhost" or name.endswith(".localhost"):
         return True
-    # A page whose site's name has come to point to this server's address (DNS rebinding) still sends that name.
+    # A page whose host name now resolves to this server (DNS rebinding) still sends that name.
     try:
         ipaddress.ip_address(name)
     except ValueError:

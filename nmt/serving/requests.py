@@ -125,7 +125,8 @@ def _parsed(form: bytes) -> list[tuple[str, str]]:
         raise HTTPException(400, NOT_UTF8) from error
     except ValueError as error:
         raise HTTPException(
-            400, TemplatedMessage("Invalid request: the form has more than {most} fields", most=_MOST_FIELDS)
+            400,
+            TemplatedMessage("Invalid request: the form has more than {most} fields; send fewer.", most=_MOST_FIELDS),
         ) from error
 
 

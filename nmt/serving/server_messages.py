@@ -51,7 +51,9 @@ VIETNAMESE = {
     ),
     "Invalid request: the body must be a JSON object.": f"{_INVALID} nội dung phải là một đối tượng JSON.",
     "Invalid request: the text is not UTF-8; send UTF-8.": f"{_INVALID} văn bản không phải là UTF-8; hãy gửi UTF-8.",
-    "Invalid request: the form has more than {most} fields": f"{_INVALID} biểu mẫu có hơn {{most}} trường",
+    "Invalid request: the form has more than {most} fields; send fewer.": (
+        f"{_INVALID} biểu mẫu có hơn {{most}} trường; hãy gửi ít trường hơn."
+    ),
     "The server does not answer to the host '{host}'; add it to allowed_hosts.": (
         "Máy chủ không trả lời cho tên '{host}'; hãy thêm tên này vào allowed_hosts."
     ),

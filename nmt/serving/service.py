@@ -37,7 +37,7 @@ class Access:
     origins: Sequence[str]
     """The origins whose web pages may call the server from a browser."""
     hosts: Collection[str] = ()
-    """The names of the server besides IP addresses and localhost, in lower case; '*' stands for any."""
+    """The names of the server besides IP addresses and localhost, in lower case; '*' allows any."""
 
 
 class Service:

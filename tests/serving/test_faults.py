@@ -119,7 +119,7 @@ def test_a_body_that_does_not_arrive_is_given_up(gallery: Gallery, path: str) ->
 
 
 def test_no_more_requests_than_allowed_are_in_progress(serve: Serve) -> None:
-    """Whoever watches the server is answered nevertheless."""
+    """Health checks succeed nevertheless."""
     client = serve(replace(LIMITS, requests=0))
     answer = client.get("/languages")
     assert (answer.status_code, answer.json()) == (429, {"error": "The server is busy; try again in 1 s."})

@@ -66,7 +66,7 @@ def test_only_utf_8_is_read(client: TestClient, path: str, content: bytes, heade
 def test_too_many_fields_are_refused(serve: Serve) -> None:
     client = serve(replace(LIMITS, body_bytes=100_000))
     answer = client.post("/translate", content=b"a&" * 20_000, headers=FORM)
-    text = "Invalid request: the form has more than 10000 fields"
+    text = "Invalid request: the form has more than 10000 fields; send fewer."
     assert (answer.status_code, answer.json()) == (400, {"error": text})
 
 

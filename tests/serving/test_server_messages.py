@@ -21,7 +21,8 @@ def fields(template: str) -> set[str | None]:
 
 def test_every_templated_message_has_a_translation_with_the_same_values_and_no_row_is_unused() -> None:
     used = set[str]()
-    for file in Path(nmt.__file__).parent.rglob("*.py"):
+    package = Path(nmt.__file__).parent
+    for file in set(package.rglob("*.py")) - {package / "errors.py"}:  # which copies the messages of others
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "TemplatedMessage":
                 used.add(node.args[0].value)  # type: ignore[attr-defined]
