@@ -123,19 +123,32 @@ def remove_parts(folder: Path) -> None:
         remove(part)
 
 
-def check_links(folder: Path) -> None:
+def check_links(folder: Path, except_below: Path | None = None) -> None:
     """Raises Mistake if a folder below `folder` is a symbolic link that leads out of it, or a broken link does.
 
-    Files that are links are allowed: writers replace a link, and never write to its target.
+    Files that are links are allowed: writers replace a link, and never write to its target. What is below the folder
+    `except_below` is not checked.
     """
     top = folder.resolve()
     for parent, folders, files in os.walk(folder):
+        if except_below is not None and Path(parent) == except_below:
+            folders.clear()  # os.walk goes on with the folders that are left
+            continue
         for path in (Path(parent, name) for name in (*folders, *files)):
             if path.is_symlink() and not path.is_file() and not path.resolve().is_relative_to(top):
                 raise Mistake(
                     f"{path} is a symbolic link to {path.resolve()}, outside {folder}, where no command may write: "
                     "replace it with a folder, or mount the other disk there."
                 )
+
+
+def check_size(file: Path, most_bytes: int) -> None:
+    """Raises Mistake if a file is larger. A file with holes takes no space in an archive, but would fill the memory."""
+    if (size := file.stat().st_size) > most_bytes:
+        raise Mistake(
+            f"{file} has {size:,} bytes, but such a file never has more than {most_bytes:,}: copy the original file "
+            "back."
+        )
 
 
 def subfolder(folder: Path, name: str) -> Path:

@@ -7,11 +7,15 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from nmt.config.messages import expected
 from nmt.errors import Mistake
-from nmt.files import read_json
+from nmt.files import check_size, read_json
 
 # Numbers beyond these are damage, and would fail wherever they are printed or compared.
 Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
 Number = Annotated[float, Field(ge=-1e15, le=1e15)]
+
+
+_MOST_BYTES = 2**24
+"""No record of a run is larger."""
 
 
 class Stored(BaseModel):
@@ -20,8 +24,12 @@ class Stored(BaseModel):
     model_config = ConfigDict(strict=True, extra="allow", frozen=True, allow_inf_nan=False)
 
 
-def read_stored(file: Path, kind: type[Stored]) -> dict[str, Any]:
-    """The content of a JSON file, unchanged. Raises Mistake if it is damaged or does not have the types of `kind`."""
+def read_stored(file: Path, kind: type[Stored], most_bytes: int = _MOST_BYTES) -> dict[str, Any]:
+    """The content of a JSON file, unchanged.
+
+    Raises Mistake if it is damaged, larger than `most_bytes`, or does not have the types of `kind`.
+    """
+    check_size(file, most_bytes)
     try:
         content = read_json(file)
     except (ValueError, RecursionError) as error:

@@ -29,6 +29,7 @@ CONVENTION = (
     "the source pieces and EOS."
 )
 _FOLDER = "maps"
+_LARGEST_MANIFEST = 2**28  # bytes; a sentence needs about a thousand
 _FILE = re.compile(rf"{_FOLDER}/\d+(-\d+)?\.npz", re.ASCII)
 _LOCAL = ("center", "allowed", "prior")
 _ATTRIBUTION, _MASK = "attribution", "mask"
@@ -99,7 +100,7 @@ class MapFolder:
                 "nmt.export_attention wrote."
             )
         try:
-            self.manifest = read_stored(file, _Manifest)
+            self.manifest = read_stored(file, _Manifest, _LARGEST_MANIFEST)
         except Mistake as error:
             raise Mistake(
                 f"{file} is damaged or not a manifest of attention maps, of format '{FORMAT}', version {VERSION}: "

@@ -18,12 +18,13 @@ from nmt.config.trusted import read_plain_yaml
 from nmt.data.cache import file_digest
 from nmt.errors import Mistake
 from nmt.evaluation.scores import ScoreRecord
-from nmt.files import check_links, is_part, not_a_folder, remove, remove_parts, write_bytes, write_json
+from nmt.files import check_links, check_size, is_part, not_a_folder, remove, remove_parts, write_bytes, write_json
 from nmt.text import Tokenizer, TokenizerPair
 from nmt.text.tone_marks import ToneMarks
 
 _CONFIG, _WEIGHTS, _METRICS, _JOINT = "config.yaml", "model.safetensors", "metrics.json", "tokenizer.model"
 _MASKING = "masking"
+_LARGEST_TOKENIZER = 2**27  # bytes; a million pieces need a quarter of it
 _FOLDERS = ("checkpoints", "logs", "evaluation", "probes", "exports")
 
 
@@ -120,8 +121,12 @@ class RunDirectory:
             )
 
     def check_links(self) -> None:
-        """Raises Mistake if a folder of the run is a symbolic link that leads out of it, where commands would write."""
-        check_links(self.path)
+        """Raises Mistake if a folder of the run is a symbolic link that leads out of it, where commands would write.
+
+        Links below logs/ are allowed: each training writes to a new folder there, and Weights & Biases leaves links to
+        its own files elsewhere, which are broken in a copy of the run.
+        """
+        check_links(self.path, except_below=self.logs)
 
     def require_free(self, overwrite: bool) -> None:
         """Raises Mistake if a new run would overwrite something; `overwrite` allows it to replace a run."""
@@ -207,6 +212,7 @@ class RunDirectory:
             file = self.path / name
             if not file.is_file():
                 raise Mistake(f"{self.path} has no {name}: copy it back, or train the run again.")
+            check_size(file, _LARGEST_TOKENIZER)
             if name in recorded and file_digest(file) != recorded[name]:
                 raise Mistake(
                     f"{file} is not the tokenizer of this run (its SHA-256 is not the one in {_METRICS}): copy the "

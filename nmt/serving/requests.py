@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 from fastapi import HTTPException, Request, Response
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, Field, ValidationError
+from python_multipart.multipart import parse_options_header
 
 from nmt.errors import TemplatedMessage
 
@@ -97,6 +98,10 @@ async def read(request: Request, model: type[M]) -> M:
         else:
             if kind == "multipart/form-data":
                 _decoded(await request.body())  # Starlette would read what is not UTF-8 as Latin-1
+                # Starlette would decode the fields with whatever codec of Python the header names.
+                _, options = parse_options_header(request.headers["content-type"])
+                if options.get(b"charset", b"utf-8").lower() not in (b"utf-8", b"utf8"):
+                    raise HTTPException(400, NOT_UTF8)
             form = (await request.form()).multi_items()  # empty unless the content type is one for forms
         lists: dict[str, list[str]] = {}
         for key, value in (*_parsed(request.scope["query_string"]), *form):

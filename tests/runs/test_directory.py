@@ -1,5 +1,6 @@
 """A run directory is recognized and protected, and reads back what was written."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -100,6 +101,27 @@ def test_a_missing_record_of_a_copied_run_is_named(run: RunDirectory) -> None:
     run.weights.write_bytes(b"weights")
     with pytest.raises(Mistake, match=r"run has no metrics\.json: copy it from the original run"):
         run.require_finished()
+
+
+def test_a_file_with_holes_is_not_read(run: RunDirectory) -> None:
+    finish(run)
+    os.truncate(run.path / "metrics.json", 2**40)
+    with pytest.raises(
+        Mistake, match=r"metrics\.json has 1,099,511,627,776 bytes, but such a file never has more than"
+    ):
+        run.require_finished()
+    (run.path / "tokenizer.model").touch()
+    os.truncate(run.path / "tokenizer.model", 2**40)
+    with pytest.raises(Mistake, match=r"tokenizer\.model has 1,099,511,627,776 bytes, but such a file never has more"):
+        run.tokenizers(EN_VI, {"tokenizers": {"tokenizer.model": "0"}})
+
+
+def test_links_of_a_logger_may_lead_anywhere(run: RunDirectory) -> None:
+    finish(run)
+    log = run.logs / "version_0" / "wandb"
+    log.mkdir(parents=True)
+    (log / "debug-core.log").symlink_to("/home/somebody/.cache/wandb/core-debug.log")
+    run.check_links()
 
 
 @pytest.mark.parametrize("joint", [True, False])

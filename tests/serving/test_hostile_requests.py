@@ -53,6 +53,14 @@ def test_empty_texts_are_counted_too(serve: Serve, number: int) -> None:
             b'--x\r\ncontent-disposition: form-data; name="q"\r\n\r\ncaf\xe9\r\n--x--\r\n',
             {"content-type": "multipart/form-data; boundary=x"},
         ),
+        *(
+            (
+                "/translate",
+                b'--x\r\ncontent-disposition: form-data; name="q"\r\n\r\n+2AA-\r\n--x--\r\n',
+                {"content-type": f"multipart/form-data; boundary=x; charset={codec}"},
+            )
+            for codec in ("utf-7", "undefined")
+        ),
         ("/v1/translate", json.dumps({"text": "one"}).encode("utf-16"), JSON),
         ("/v1/score", json.dumps({"text": "one"}).encode("utf-32"), JSON),
     ],
