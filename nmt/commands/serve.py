@@ -27,7 +27,7 @@ def serve(job: Job[ServeSettings]) -> None:
     try:
         from nmt.serving.application import application
         from nmt.serving.batcher import Batcher
-        from nmt.serving.connections import Connections, LimitedServer, possible_connections
+        from nmt.serving.connections import Connections, LimitedServer, Seldom, possible_connections
         from nmt.serving.gallery import Gallery
         from nmt.serving.service import Access, Limits, Service
     except ModuleNotFoundError as error:
@@ -72,6 +72,9 @@ def serve(job: Job[ServeSettings]) -> None:
     print(f"http://{host}:{port}", flush=True)
     # A request takes at most the time limit to arrive, and as long again to be answered.
     longest = 2 * math.ceil(limits.seconds) + 1
+    seldom = Seldom()  # clients can cause any number of these warnings
+    for name in ("uvicorn.error", "asyncio"):
+        logging.getLogger(name).addFilter(seldom)
     gc.freeze()  # what has been loaded stays, so collecting garbage need not look at it
     # The model's thread computes in Python too. At the default of 5 ms, each of the event loop's many short pieces of
     # work for hundreds of connections would wait as long for the interpreter.

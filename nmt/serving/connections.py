@@ -176,8 +176,6 @@ class LimitedServer(uvicorn.Server):
             )
         )
         self.table = connections
-        for name in ("uvicorn.error", "asyncio"):
-            logging.getLogger(name).addFilter(_SELDOM)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -211,9 +209,6 @@ class Seldom(logging.Filter):
             return False
         self._last[message] = now
         return True
-
-
-_SELDOM = Seldom()  # one object, which a logger takes only once
 
 
 def return_memory() -> None:

@@ -37,7 +37,7 @@ from nmt.serving.questions import (
     StreamQuestion,
     TranslateQuestion,
 )
-from nmt.serving.requests import DEFECT, Utf8Route, failures, too_slow, within
+from nmt.serving.requests import DEFECT, failures, too_slow, within
 from nmt.serving.server_messages import in_language, message_of, request_language
 from nmt.serving.service import Service, ThisService
 from nmt.sites import SITES
@@ -56,7 +56,7 @@ _PASS_TOKENS = 512
 _UNREAD_STREAMS = 16_000_000
 """Maximum number of characters that all streams together may keep for clients that read slowly."""
 
-router = APIRouter(prefix="/v1", tags=["lab"], route_class=Utf8Route)
+router = APIRouter(prefix="/v1", tags=["lab"])
 _FAILURES = failures(400, 403, 404, 408, 413, 429, 500, 503, 504)
 
 

@@ -3,12 +3,11 @@
 import asyncio
 import itertools
 import json
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
-from fastapi import HTTPException, Request, Response
-from fastapi.routing import APIRoute
+from fastapi import HTTPException, Request
 from pydantic import BaseModel, Field, ValidationError
 from python_multipart.multipart import parse_options_header
 
@@ -97,12 +96,12 @@ async def read(request: Request, model: type[M]) -> M:
             form: Any = _parsed(await request.body())
         else:
             if kind == "multipart/form-data":
-                _decoded(await request.body())  # Starlette would read what is not UTF-8 as Latin-1
                 # Starlette would decode the fields with whatever codec of Python the header names.
                 _, options = parse_options_header(request.headers["content-type"])
                 if options.get(b"charset", b"utf-8").lower() not in (b"utf-8", b"utf8"):
                     raise HTTPException(400, NOT_UTF8)
-            form = (await request.form()).multi_items()  # empty unless the content type is one for forms
+            async with request.form() as uploaded:  # empty unless the content type is one for forms
+                form = uploaded.multi_items()
         lists: dict[str, list[str]] = {}
         for key, value in (*_parsed(request.scope["query_string"]), *form):
             if isinstance(value, str):  # not an uploaded file
@@ -133,25 +132,6 @@ def _parsed(form: bytes) -> list[tuple[str, str]]:
             400,
             TemplatedMessage("Invalid request: the form has more than {most} fields; send fewer.", most=_MOST_FIELDS),
         ) from error
-
-
-class _Utf8Request(Request):
-    async def json(self) -> Any:
-        """The body, which FastAPI would otherwise accept in UTF-16 and UTF-32 too."""
-        return json.loads(_decoded(await self.body()))
-
-
-class Utf8Route(APIRoute):
-    """An endpoint whose JSON body must be UTF-8."""
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """FastAPI's handler for such requests."""
-        handler = super().get_route_handler()
-
-        async def handle(request: Request) -> Response:
-            return await handler(_Utf8Request(request.scope, request.receive))
-
-        return handle
 
 
 def sentence(errors: Sequence[Any]) -> str:

@@ -98,7 +98,10 @@ def _parsed(pages: Sequence[str]) -> list[BeautifulSoup]:
 
 
 class _Conditional(Declaration):
-    """A conditional such as <![if IE]>, which Beautiful Soup would write as an XML declaration."""
+    """A conditional such as <![if IE]>, which Beautiful Soup would write as an XML declaration.
+
+    The newest releases of Python read it as a comment instead, as browsers do.
+    """
 
     PREFIX, SUFFIX = "<![", "]>"
 

@@ -27,9 +27,15 @@ def test_it_prints_its_address_answers_and_stops_when_it_is_told(
     if limits.is_file():  # Linux
         soft, hard = map(int, re.search(r"Max open files +(\d+) +(\d+)", limits.read_text()).groups())
         assert soft >= min(1024, hard), "max_connections, if this user may open so many files"
+    for _ in range(2):
+        with socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2]))) as client:
+            client.sendall(b"not HTTP\r\n\r\n")
+            assert client.recv(100).startswith(b"HTTP/1.1 400")
     process.send_signal(signal.SIGTERM)
     assert process.wait(60) == 143
-    assert "Traceback" not in process.stderr.read()
+    log = process.stderr.read()
+    assert "Traceback" not in log
+    assert log.count("Invalid HTTP request received.") == 1, "the same warning is logged once a minute"
 
 
 def test_an_address_that_is_taken_is_refused(here: Path) -> None:
