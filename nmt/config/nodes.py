@@ -86,8 +86,10 @@ def make(node: Config, kind: type[Any] = object, /, **arguments: Any) -> Any:
     else:
         fits = isinstance(made, kind)
     if not fits:
+        article = "an" if kind.__name__[0] in "AEIOU" else "a"
         raise Mistake(
-            f"{node.get('_target_')} makes no {kind.__name__}, which is needed here. Choose another _target_."
+            f"{node['_target_']} does not make {article} {kind.__name__}, which is needed here; choose another "
+            "_target_."
         )
     return made
 

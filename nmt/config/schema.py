@@ -403,13 +403,17 @@ def validated(kind: type[Settings], values: Mapping[str, Any]) -> Settings:
 def check_node(key: str, node: Node, default: Node) -> None:
     """Raises Mistake for an argument that the node's YAML file does not declare, or declares with a different type.
 
-    An argument whose default is null takes any value, because only the constructor knows its type.
+    An argument whose default is null takes any value, because only the constructor knows its type. One whose default
+    is an interpolation, which only the file of a choice has, is a width or a number of steps.
     """
     kind = _settings_like(default)
     try:
         kind.model_validate(node)
     except ValidationError as error:
         raise Mistake(invalid(error, kind, key)) from error
+
+
+_WidthOrSteps = Annotated[int | Annotated[float, Field(allow_inf_nan=False)] | None, expects("a number, or null")]
 
 
 def _settings_like(node: Node) -> type[Keys]:
@@ -419,6 +423,8 @@ def _settings_like(node: Node) -> type[Keys]:
         kind: Any = type(value)
         if value is None or value == "???":
             kind = Any
+        elif isinstance(value, str) and "${" in value:
+            kind = _WidthOrSteps
         elif isinstance(value, dict) and value:
             kind = _settings_like(value)
         elif isinstance(value, str):

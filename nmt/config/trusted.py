@@ -7,15 +7,13 @@ its own group names, with the arguments and types of that file. The user's own c
 from collections.abc import Collection, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, NamedTuple
 
 import yaml
-from pydantic import Field, ValidationError, create_model
 
-from nmt.config.fields import Keys, Text, expects
-from nmt.config.keys import leaves, value_at, with_values
-from nmt.config.messages import invalid, written
-from nmt.config.nodes import CONFIGS, Config, Node, default_node, interpolations
+from nmt.config.keys import value_at
+from nmt.config.nodes import CONFIGS, Config, Node, interpolations, read_choice
+from nmt.config.schema import check_node
 from nmt.errors import Mistake
 from nmt.sites import SITES
 
@@ -100,7 +98,7 @@ def _check_scalar(node: yaml.ScalarNode, kind: str, file: Path) -> None:
     if kind in ("int", "float") and (
         len(text) > _LONGEST_NUMBER or (kind == "int" and abs(_RESOLVER.construct_yaml_int(node)) > _LARGEST_NUMBER)
     ):
-        raise Mistake(f"{file} holds the number {_shown(text)}, which is too large for any setting; {_REMEDY}")
+        raise Mistake(f"{file} contains the number {_shown(text)}, which is larger than any setting allows; {_REMEDY}")
 
 
 def check_nodes(config: Config, file: Path, keys: Collection[str] | None = None, given: Config | None = None) -> None:
@@ -119,52 +117,33 @@ def check_nodes(config: Config, file: Path, keys: Collection[str] | None = None,
 
 def _check_node(path: tuple[str, ...], node: Node, file: Path, given: Config) -> None:
     key = ".".join(path)
-    choices = {} if len(path) == 1 and path[0] in SITES else _of_place(path)
+    choices = _choices(path)
     if "_target_" not in node and not choices:
         return
     target = node.get("_target_")
     if isinstance(target, str) and target in choices:
-        _check_arguments(path, node, choices[target], file)
+        # The constructors check ranges, not types.
+        try:
+            check_node(key, node, _default(path, node, choices[target]))
+        except Mistake as error:
+            raise Mistake(f"{file} cannot be used: {error}") from error
     elif target != value_at(given, f"{key}._target_", default={}):
-        allowed = f"only {', '.join(choices)} may stand" if choices else "no class may stand"
+        allowed = f"only {', '.join(choices)} is allowed" if choices else "no class is allowed"
         raise Mistake(f"{file} names {_shown(target)} at {key}, where {allowed}; {_REMEDY}")
 
 
-def _check_arguments(path: tuple[str, ...], node: Node, declared: list[Node], file: Path) -> None:
-    """Raises Mistake if the arguments fit none of the YAML files that name this class."""
-    for number, default in enumerate(declared, 1):
-        kind = _arguments(path, default)
-        try:
-            kind.model_validate(node)
-            return
-        except ValidationError as error:
-            if number == len(declared):
-                raise Mistake(f"{file} cannot be used: {invalid(error, kind, '.'.join(path))}") from error
-
-
-def _arguments(path: tuple[str, ...], default: Node) -> type[Keys]:
-    """A settings class with the names and types of a node's values in its YAML file.
-
-    A value that is null there can have any type, which only the constructor knows.
-    """
-    fields: dict[str, Any] = {}
-    for number, (name, value) in enumerate(default.items()):
-        kind: Any = type(value)
-        if _of_place((*path, name)):
-            kind = Node if value is not None else Node | None
-        elif name in ("_target_", "_partial_"):
-            kind = Annotated[Literal[value], expects(written(value))]
-        elif isinstance(value, str) and "${" in value:
-            kind = int | float | None  # a width or a number of steps
-        elif value is None:
-            kind = Text | None if path[0] == "logger" else Any
-        elif isinstance(value, dict) and value:
-            kind = _arguments((*path, name), value)
-        elif isinstance(value, str):
-            kind = Text
-        # By alias, because pydantic does not allow field names such as _target_.
-        fields[f"key_{number}"] = (kind, Field(alias=name))
-    return create_model("Node", __base__=Keys, **fields)
+def _default(path: tuple[str, ...], node: Node, declared: Node) -> Node:
+    """A node's YAML file, without the nodes inside it, which are checked at their own places."""
+    default: Node = {}
+    for name, value in declared.items():
+        if _choices((*path, name)):
+            # null if a choice leaves this part out, as context=hierarchical_encoder does with context.model.decoder
+            omitted = node.get(name) is None and ".".join((*path, name)) in _group(path[0]).omitted
+            default[name] = None if omitted else {}
+        else:
+            # Any text may replace a logger's null, which is filled in when the logger is made.
+            default[name] = "" if path[0] == "logger" and value is None and node.get(name) is not None else value
+    return default
 
 
 def _nodes(path: tuple[str, ...], value: Any) -> Iterator[tuple[tuple[str, ...], Node]]:
@@ -178,54 +157,54 @@ def _nodes(path: tuple[str, ...], value: Any) -> Iterator[tuple[tuple[str, ...],
             yield from _nodes(path, part)
 
 
-def _of_place(path: tuple[str, ...]) -> dict[str, list[Node]]:
+def _choices(path: tuple[str, ...]) -> dict[str, Node]:
     """The nodes that the YAML files have for this place, by their `_target_`; empty if it is no place for a node."""
-    places = _places()
     if path[0] == "logger":
-        return places["logger"] if len(path) == 2 else {}
-    # A document model wraps another model, and its encoder is not the encoder of a recurrent model.
-    return places.get(f"{path[0]}.{path[-1]}") or places.get(path[-1], {})
+        return _loggers() if len(path) == 2 else {}
+    # The outermost group decides: the encoder of a document model is not the encoder of a recurrent model.
+    found = (_group(name).nodes.get(".".join(path[start:])) for start, name in enumerate(path))
+    return next(filter(None, found), {})
+
+
+class _Group(NamedTuple):
+    """What the YAML files of a group have, by dotted key."""
+
+    nodes: dict[str, dict[str, Node]]
+    """The nodes by `_target_`, each with its arguments. Those that it gets from another group are `{}`."""
+    omitted: set[str]
+    """Where a file has null."""
 
 
 @cache
-def _places() -> dict[str, dict[str, list[Node]]]:
-    """The nodes in configs/ by place and `_target_`. A place is a key such as scorer, or context.KEY inside context."""
-    groups = [((file.parent.name,), _choice(file.parent.name, file.stem)) for file in sorted(CONFIGS.glob("*/*.yaml"))]
-    commands = [((), _command(file)) for file in sorted(CONFIGS.glob("*.yaml"))]
-    places: dict[str, dict[str, list[Node]]] = {}
-    for start, content in [*groups, *commands]:
-        for path, node in _nodes(start, content):
+def _group(name: str) -> _Group:
+    group = _Group({}, set())
+    if name not in _group_names():
+        return group
+    files = [read_choice(name, file.stem) for file in sorted((CONFIGS / name).glob("*.yaml"))]
+    for content, parts in files + ([_pretrained_model()] if name == "model" else []):
+        for path, node in _nodes((name,), content | {part: {} for part in parts}):
+            key = ".".join(path)
             if "_target_" in node:
-                place = "logger" if path[0] == "logger" else path[-1]
-                place = f"context.{place}" if path[0] == "context" else place
-                places.setdefault(place, {}).setdefault(node["_target_"], []).append(node)
-    return places
+                group.nodes.setdefault(key, {}).setdefault(node["_target_"], node)
+            group.omitted.update(f"{key}.{argument}" for argument, value in node.items() if value is None)
+    return group
 
 
-def _choice(group: str, name: str) -> Config:
-    """What a choice of a group sets, with what it changes of the choices in its defaults."""
-    node = default_node(group, name)
-    for entry in _defaults(CONFIGS / group / f"{name}.yaml"):
-        if isinstance(entry, str) and entry != "_self_":
-            node = with_values(_choice(group, entry), leaves(node))
-    return node
+@cache
+def _group_names() -> set[str]:
+    """Only these are read: the name of a key may be anything, even a path."""
+    return {file.parent.name for file in CONFIGS.glob("*/*.yaml")} - {"experiment"}
 
 
-def _command(file: Path) -> Config:
-    """What the file of a command sets, with the parts that its defaults add to its own keys, such as norm@model."""
-    content: Config = yaml.safe_load(file.read_text(encoding="utf-8"))
-    for entry in _defaults(file):
-        for key, choice in entry.items() if isinstance(entry, dict) else ():
-            group, _, parent = key.partition("@")
-            if choice is not None and parent in content:
-                content[parent] = content[parent] | {group: default_node(group, choice)}
-    return content
+def _pretrained_model() -> tuple[Node, dict[str, str]]:
+    """The model of nmt.pretrain, which is no choice of a group, as `read_choice` returns those."""
+    command = yaml.safe_load((CONFIGS / "pretrain.yaml").read_text(encoding="utf-8"))
+    chosen = [entry for entry in command["defaults"] if isinstance(entry, dict)]
+    return command["model"], {key.removesuffix("@model"): "" for entry in chosen for key in entry if "@model" in key}
 
 
-def _defaults(file: Path) -> list[Any]:
-    content: Config = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
-    defaults: list[Any] = content.get("defaults", [])
-    return defaults
+def _loggers() -> dict[str, Node]:
+    return {target: node for nodes in _group("logger").nodes.values() for target, node in nodes.items()}
 
 
 def _shown(value: object) -> str:

@@ -9,6 +9,7 @@ from pydantic import BaseModel, field_validator
 from nmt.cli.compose import choices_and_values, parsed
 from nmt.config.nodes import CONFIGS, default_node, make
 from nmt.config.schema import validated
+from nmt.decoding.binding import Algorithm
 from nmt.errors import Mistake
 
 
@@ -58,8 +59,12 @@ def test_a_node_that_does_not_fit_its_constructor_is_a_mistake(node: dict[str, A
 @pytest.mark.parametrize("node", [part(width=1), part(_partial_=True)])
 def test_a_node_makes_what_its_place_needs(node: dict[str, Any]) -> None:
     make(node, Part)
-    with pytest.raises(Mistake, match=r"\.Part makes no BaseModel, which is needed here\. Choose another _target_\.$"):
+    with pytest.raises(
+        Mistake, match=r"\.Part does not make a BaseModel, which is needed here; choose another _target_\.$"
+    ):
         make(node, BaseModel)
+    with pytest.raises(Mistake, match=r"does not make an Algorithm, which"):
+        make(node, Algorithm)
 
 
 @pytest.mark.parametrize("call", [lambda: make(part(width=-1)), lambda: make(part(_partial_=True))(-1)])
