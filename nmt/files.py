@@ -9,7 +9,7 @@ import shlex
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -123,23 +123,25 @@ def remove_parts(folder: Path) -> None:
         remove(part)
 
 
-def check_links(folder: Path, except_below: Path | None = None) -> None:
-    """Raises Mistake if a folder below `folder` is a symbolic link that leads out of it, or a broken link does.
+def check_links(folder: Path, names: Iterable[str]) -> None:
+    """Raises Mistake if one of these sub-folders, or a folder in it, is a symbolic link that leads out of `folder`.
 
-    Files that are links are allowed: writers replace a link, and never write to its target. What is below the folder
-    `except_below` is not checked.
+    So is a broken link. Files that are links are allowed: writers replace a link, and never write to its target.
     """
-    top = folder.resolve()
-    for parent, folders, files in os.walk(folder):
-        if except_below is not None and Path(parent) == except_below:
-            folders.clear()  # os.walk goes on with the folders that are left
-            continue
-        for path in (Path(parent, name) for name in (*folders, *files)):
-            if path.is_symlink() and not path.is_file() and not path.resolve().is_relative_to(top):
-                raise Mistake(
-                    f"{path} is a symbolic link to {path.resolve()}, outside {folder}, where no command may write: "
-                    "replace it with a folder, or mount the other disk there."
-                )
+    for top in (folder / name for name in names):
+        check_link(top, folder)
+        for parent, folders, files in os.walk(top):
+            for name in (*folders, *files):
+                check_link(Path(parent, name), folder)
+
+
+def check_link(path: Path, folder: Path) -> None:
+    """Raises Mistake if a path below `folder` is a symbolic link out of it, other than to a file."""
+    if path.is_symlink() and not path.is_file() and not path.resolve().is_relative_to(folder.resolve()):
+        raise Mistake(
+            f"{path} is a symbolic link to {path.resolve()}, outside {folder}, where no command may write: replace it "
+            "with a folder, or mount the other disk there."
+        )
 
 
 def check_size(file: Path, most_bytes: int) -> None:
@@ -154,11 +156,7 @@ def check_size(file: Path, most_bytes: int) -> None:
 def subfolder(folder: Path, name: str) -> Path:
     """A folder directly below another one, created if necessary. Raises Mistake like `check_links`."""
     path = folder / name
-    if path.is_symlink() and not path.resolve().is_relative_to(folder.resolve()):
-        raise Mistake(
-            f"{path} is a symbolic link to {path.resolve()}, outside {folder}, where no command may write: replace it "
-            "with a folder, or choose another folder."
-        )
+    check_link(path, folder)
     path.mkdir(exist_ok=True)
     return path
 

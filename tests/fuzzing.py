@@ -42,9 +42,8 @@ from nmt.maps.links import check_links, rates, read_alignments
 from nmt.maps.map_files import MANIFEST, MapFolder
 from nmt.runs.directory import RunDirectory, tokenizer_hashes
 from nmt.runs.load import build_model
-from nmt.runs.memory import check_header
 from nmt.runs.search import named_search, search_config
-from nmt.runs.weights import load_weights
+from nmt.runs.weights import header_matches, load_weights
 from nmt.scoring.test_sets import _stored_lines
 from nmt.serving.application import application
 from nmt.serving.batcher import Batcher
@@ -368,7 +367,8 @@ class Workshop:
     def read_weights(self, data: bytes) -> None:
         """As load_run reads them."""
         file, refusal = self.file("model.safetensors", data), Mistake("The file holds other weights.")
-        check_header(self.model, file, refusal)
+        if not header_matches(self.model, file):
+            raise refusal
         try:
             load_weights(self.model, file, "32-true")
         except (RuntimeError, SafetensorError) as error:

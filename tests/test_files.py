@@ -99,13 +99,12 @@ def test_links_inside_a_folder_and_links_to_files_are_allowed(tmp_path: Path) ->
     (outside / "file").touch()
     (folder / "inside").symlink_to("a")
     (folder / "a" / "file").symlink_to(outside / "file")
-    check_links(folder)
+    check_links(folder, ["a"])
     for target in (outside, tmp_path / "absent"):
         link = folder / "a" / "b" / target.name
         link.symlink_to(target)
         with pytest.raises(Mistake, match=rf"^{link} is a symbolic link to {target}, outside {folder}, where no com"):
-            check_links(folder)
-        check_links(folder, except_below=folder / "a")
+            check_links(folder, ["a"])
         link.unlink()
 
 

@@ -207,7 +207,7 @@ def test_any_manifest_and_any_record_are_refused(tmp_path: Path, content: bytes)
     (tmp_path / MANIFEST).write_bytes(content)
     (tmp_path / "metrics.json").write_bytes(content)
     (tmp_path / "config.yaml").write_bytes(content)
-    with pytest.raises(Mistake, match=r"manifest|not whole"):
+    with pytest.raises(Mistake, match=r"damaged|not a manifest"):
         MapFolder(tmp_path)
     run = RunDirectory(tmp_path)
     with pytest.raises(Mistake, match=r"config\.yaml"):

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from nmt.errors import Mistake
 
 LARGEST_WIDTH = 2**20
-MOST_LAYERS = 100
-"""Building a deeper model takes seconds, even on the meta device, and none in the literature needs them here."""
+MOST_LAYERS = 1000
+"""A sanity limit: building a deeper model takes many seconds, even on the meta device."""
 
 
 def require_positive(sizes: Mapping[str, object], most: int = LARGEST_WIDTH) -> None:

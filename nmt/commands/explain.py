@@ -17,7 +17,7 @@ from nmt.data.batch import ContextSentences
 from nmt.errors import Mistake
 from nmt.models import DocumentModel, Seq2Seq, VocabularySizes
 from nmt.runs.load import composed_model, load_run
-from nmt.runs.memory import within_memory
+from nmt.runs.memory import require_memory
 from nmt.sites import SITES, Attended
 from nmt.text import BOS, EOS, PAD, UNK
 
@@ -69,7 +69,9 @@ def explain(job: Job[ExplainSettings]) -> None:
         counted = f"the vocabulary of {settings.run_dir}"
     else:
         sizes = VocabularySizes(settings.vocabulary, settings.vocabulary, joint=True)
-        model = within_memory(lambda: composed_model(settings.model, sizes, settings.context.model))
+        with torch.device("meta"):
+            require_memory(composed_model(settings.model, sizes, settings.context.model))
+        model = composed_model(settings.model, sizes, settings.context.model)
         earlier = settings.context.sentences
         counted = "vocabulary=N; run_dir=FOLDER counts with the vocabulary of a run"
     print(explanation(model, settings.source_length, settings.target_length, earlier))

@@ -18,7 +18,17 @@ from nmt.config.trusted import read_plain_yaml
 from nmt.data.cache import file_digest
 from nmt.errors import Mistake
 from nmt.evaluation.scores import ScoreRecord
-from nmt.files import check_links, check_size, is_part, not_a_folder, remove, remove_parts, write_bytes, write_json
+from nmt.files import (
+    check_link,
+    check_links,
+    check_size,
+    is_part,
+    not_a_folder,
+    remove,
+    remove_parts,
+    write_bytes,
+    write_json,
+)
 from nmt.text import Tokenizer, TokenizerPair
 from nmt.text.tone_marks import ToneMarks
 
@@ -120,13 +130,13 @@ class RunDirectory:
                 "the run again with overwrite=true."
             )
 
-    def check_links(self) -> None:
-        """Raises Mistake if a folder of the run is a symbolic link that leads out of it, where commands would write.
-
-        Links below logs/ are allowed: each training writes to a new folder there, and Weights & Biases leaves links to
-        its own files elsewhere, which are broken in a copy of the run.
-        """
-        check_links(self.path, except_below=self.logs)
+    def check_links(self, training: bool = False) -> None:
+        """Raises Mistake if a folder in which commands write, or in which training does, is a link out of the run."""
+        check_links(self.path, [name for name in _FOLDERS if name != "logs"] if training else ["evaluation", "exports"])
+        if training:
+            # Only the folder itself: each training writes to a new folder there, and Weights & Biases leaves links to
+            # its own files elsewhere, which are broken in a copy of the run.
+            check_link(self.logs, self.path)
 
     def require_free(self, overwrite: bool) -> None:
         """Raises Mistake if a new run would overwrite something; `overwrite` allows it to replace a run."""

@@ -15,8 +15,7 @@ from nmt.models import MaskedTransformer, VocabularySizes
 from nmt.models.embeddings import with_plain_weights
 from nmt.runs.directory import EncoderDirectory
 from nmt.runs.load import choose_device
-from nmt.runs.memory import check_header, within_memory
-from nmt.runs.weights import load_weights
+from nmt.runs.weights import header_matches, load_weights
 from nmt.text import TokenizerPair
 
 
@@ -32,10 +31,6 @@ class LoadedEncoder(NamedTuple):
 
 def build_encoder(model: Node, tokenizers: TokenizerPair) -> MaskedTransformer:
     """The encoder with fresh weights, for a vocabulary of the tokenizers' size."""
-    return within_memory(lambda: _encoder(model, tokenizers))
-
-
-def _encoder(model: Node, tokenizers: TokenizerPair) -> MaskedTransformer:
     sizes = VocabularySizes(tokenizers.source.size, tokenizers.target.size, tokenizers.joint)
     encoder: MaskedTransformer = make(model, MaskedTransformer)(vocabulary=sizes)
     return encoder
@@ -64,11 +59,12 @@ def load_encoder(path: Path, device: str) -> LoadedEncoder:
     )
     try:
         with torch.device("meta"):
-            trial = _encoder(settings.model, tokenizers)
+            trial = build_encoder(settings.model, tokenizers)
     except Mistake as error:
         raise damaged from error
-    # The header is compared first: a model of any size can be described in one line.
-    check_header(trial, directory.weights, damaged)
+    # Before anything is allocated: a model of any size can be described in one line.
+    if not header_matches(trial, directory.weights):
+        raise damaged
     model = build_encoder(settings.model, tokenizers)
     try:
         load_weights(model, directory.weights, settings.trainer.precision)

@@ -26,9 +26,8 @@ from nmt.models import Seq2Seq, VocabularySizes
 from nmt.models.base import Attending
 from nmt.models.embeddings import with_plain_weights
 from nmt.runs.directory import RunDirectory
-from nmt.runs.memory import check_header, within_memory
 from nmt.runs.precision import check_precision, with_precision
-from nmt.runs.weights import load_weights
+from nmt.runs.weights import header_matches, load_weights
 from nmt.text import TokenizerPair
 
 DEVICES = ("auto", "cpu", "cuda")
@@ -63,15 +62,9 @@ class LoadedRun(NamedTuple):
 
 
 def build_model(model: Node, tokenizers: TokenizerPair, context: Node | None = None) -> Seq2Seq:
-    """A model with fresh weights, for vocabularies of the tokenizers' sizes; `context` makes it a document model.
-
-    Raises Mistake if it cannot be built, or if its weights do not fit into memory.
-    """
-    return within_memory(lambda: composed_model(model, _sizes(tokenizers), context))
-
-
-def _sizes(tokenizers: TokenizerPair) -> VocabularySizes:
-    return VocabularySizes(tokenizers.source.size, tokenizers.target.size, tokenizers.joint)
+    """A model with fresh weights, for vocabularies of the tokenizers' sizes; `context` makes it a document model."""
+    sizes = VocabularySizes(tokenizers.source.size, tokenizers.target.size, tokenizers.joint)
+    return composed_model(model, sizes, context)
 
 
 def composed_model(model: Node, sizes: VocabularySizes, context: Node | None) -> Seq2Seq:
@@ -123,7 +116,7 @@ def load_run(path: Path, device: str, precision: str = "float32") -> LoadedRun:
     try:
         make(settings.search, Algorithm)
         with torch.device("meta"):
-            trial = composed_model(settings.model, _sizes(tokenizers), settings.context.model)
+            trial = build_model(settings.model, tokenizers, settings.context.model)
     except Mistake as error:
         raise Mistake(
             f"{path / 'config.yaml'} does not describe a model and a search that this version of nmt can build "
@@ -134,8 +127,9 @@ def load_run(path: Path, device: str, precision: str = "float32") -> LoadedRun:
         f"vocabularies of {tokenizers.source.size} and {tokenizers.target.size} pieces: copy the run's own files "
         "back, or train the run again."
     )
-    # The header is compared first: a model of any size can be described in one line.
-    check_header(trial, directory.weights, damaged)
+    # Before anything is allocated: a model of any size can be described in one line.
+    if not header_matches(trial, directory.weights):
+        raise damaged
     model = build_model(settings.model, tokenizers, settings.context.model)
     try:
         load_weights(model, directory.weights, settings.trainer.precision)

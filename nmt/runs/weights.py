@@ -1,11 +1,11 @@
-"""Reads the weights of a finished run, and notices those that no model can compute with."""
+"""Reads the weights of a finished run, and rejects NaN, infinite or wrongly typed ones."""
 
 from collections.abc import Mapping
 from pathlib import Path
 
 import safetensors.torch
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from nmt.errors import CheckFailed
@@ -16,6 +16,23 @@ _PRECISIONS = {"64-true": "F64", "64": "F64", "bf16-true": "BF16", "16-true": "F
 
 class DamagedWeights(CheckFailed):
     """Weights that are NaN or infinite, or of a number format that no training run stores."""
+
+
+def header_matches(model: nn.Module, file: Path) -> bool:
+    """Whether a safetensors file has the names and shapes of a model's weights; the model may be on the meta device.
+
+    Only the header of the file is read. Tensors that the model shares are stored once.
+    """
+    expected = model.state_dict(keep_vars=True)
+    try:
+        with safe_open(file, framework="pt") as stored:
+            shapes = {name: tuple(stored.get_slice(name).get_shape()) for name in stored.keys()}  # noqa: SIM118
+    except SafetensorError:
+        return False
+    if any(name not in expected or shape != tuple(expected[name].shape) for name, shape in shapes.items()):
+        return False
+    present = {id(expected[name]) for name in shapes}
+    return all(id(tensor) in present for tensor in expected.values())
 
 
 def load_weights(model: nn.Module, file: Path, precision: str) -> None:

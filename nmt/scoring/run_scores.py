@@ -236,12 +236,7 @@ def _save(test_set: TestSet, result: RunScores, settings: Mapping[str, Any]) -> 
             "diagonal": round(result.links.diagonal.aer, 4),
             "note": result.links.note,
         }
-    record["hypotheses_sha256"] = file_digest(test_set.out / HYPOTHESES)
-    write_json(test_set.out / SCORES, {**record, "digest": _digest(record)})
-
-
-def _digest(record: Mapping[str, Any]) -> str:
-    return content_key([json.dumps(record, sort_keys=True)])
+    write_json(test_set.out / SCORES, record)
 
 
 class _StoredAer(Stored):
@@ -252,11 +247,8 @@ class _StoredScores(Stored):
     """What is read of scores.json."""
 
     scores: Annotated[list[ScoreRecord], Field(min_length=1)]
-    hypotheses_sha256: str
-    digest: str
-    """Of the other keys."""
     perplexity: dict[str, Number | None] = Field({})
-    aer: _StoredAer = _StoredAer(value=0.0)
+    aer: _StoredAer | None = None
     sentences_per_second: Number | None = None
 
 
@@ -274,10 +266,6 @@ def stored_scores(run: LoadedRun, test_set: TestSet) -> tuple[list[str], dict[st
         key = "weights_sha256" if test_set.stored else "made_with"
         if recorded.get(key) != conditions([run], test_set)[key]:
             return None
-        if recorded["digest"] != _digest({key: value for key, value in recorded.items() if key != "digest"}):
-            raise Mistake(f"{file} has changed since it was written.")
-        if recorded["hypotheses_sha256"] != file_digest(hypotheses_file):
-            raise Mistake(f"{hypotheses_file} has changed since {file} was computed from it.")
         hypotheses = read_lines(hypotheses_file)
         if len(hypotheses) != len(test_set.sources):
             raise Mistake(

@@ -35,7 +35,8 @@ def is_out_of_memory(error: Exception) -> bool:
     """Whether an allocation on the device or on the CPU has failed."""
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
-    # torch has no class for a failed allocation on the CPU.
+    # torch has no class for a failed allocation on the CPU. Most allocations succeed on Linux, where the kernel kills
+    # the process when it uses the memory.
     return isinstance(error, RuntimeError) and any(
         text in str(error) for text in ("DefaultCPUAllocator: can't allocate memory", "std::bad_alloc")
     )

@@ -35,7 +35,7 @@ def stored_run(
     """
     if not run.started:
         raise Mistake(f"There is no run to resume in {run.path}; start one without resume=true.")
-    run.check_links()
+    run.check_links(training=True)
     stored, metrics = run.config(), run.metrics()
     check_nodes(stored, run.path / "config.yaml", given=job.config)
     try:

@@ -102,7 +102,6 @@ def test_no_link_is_followed_and_no_target_is_deleted(
 ) -> None:
     precious = tmp_path / "precious"
     precious.mkdir()
-    assert len(PLANTED) >= 19
     for number, name in enumerate((*READ, *PLANTED)):
         target, link = precious / str(number), run / name
         link.parent.mkdir(parents=True, exist_ok=True)
@@ -135,7 +134,12 @@ def test_a_folder_that_leads_out_of_the_run_is_refused(
     shutil.rmtree(run / name, ignore_errors=True)
     (run / name).parent.mkdir(exist_ok=True)
     (run / name).symlink_to(outside)
-    for command in [*commands, lambda: nmt.load(run)]:
+    trains = commands[5]
+    # Only training writes in the other folders, which may be on another disk for any other command.
+    refused = [*commands, lambda: nmt.load(run)] if name.startswith("e") else [trains]
+    if trains is refused[0]:
+        nmt.load(run)
+    for command in refused:
         with pytest.raises(Mistake, match=rf"^{RUN}/{name} is a symbolic link to {outside}, outside {RUN}, where no"):
             command()
     assert contents(outside) == {"last.ckpt": b"precious"}
