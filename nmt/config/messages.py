@@ -71,7 +71,7 @@ def invalid(error: ValidationError, kind: type[BaseModel], group: str = "") -> s
             # pydantic gives the choices of a Literal only as text: 'a', 'b' or 'c'.
             return unknown(key, _shortened(written(value)), re.findall(r"'([^']+)'", first["ctx"]["expected"]))
         case code:
-            wanted = _KINDS.get(code.removesuffix("_type").removesuffix("_parsing"), first["msg"])
+            wanted = _kind(code) or first["msg"]
             example = f", as in '{key}=[A,B]'" if code == "list_type" else ""
             choose = "; --help shows how to choose another" if code in ("model_type", "dict_type") else ""
             return f"{key} must be {wanted}{example}, not '{_shortened(written(value))}'{choose}."
@@ -82,6 +82,11 @@ def written(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     return str(value)
+
+
+def _kind(code: str) -> str | None:
+    """The kind of value that pydantic expected, from the code of its error; None if the kind was right."""
+    return _KINDS.get(code.removesuffix("_type").removesuffix("_parsing"))
 
 
 def _shortened(text: str) -> str:
@@ -98,9 +103,12 @@ def _names(kind: type[BaseModel], path: Iterable[str]) -> list[str]:
 def expected(error: ValidationError) -> str:
     """What the first value that pydantic rejected must be, for a file that is not the user's."""
     first = error.errors(include_input=False)[0]
-    key = ".".join(str(part) for part in first["loc"] if "[" not in str(part))  # without the choices of a union
-    if first["type"] == "missing":
+    key = ".".join(str(part) for part in first["loc"] if "[" not in str(part))  # without the tags of a union
+    code = first["type"]
+    if code == "missing":
         return f"{key} is missing"
-    kinds = {**_KINDS, "dict": "an object", "model": "an object"}
-    kind = first["type"].removesuffix("_type")
-    return f"{key} must be {kinds[kind]}" if kind in kinds else f"{key} is out of range"
+    if code == "finite_number" or code.startswith(("greater_than", "less_than")):
+        return f"{key} is out of range"
+    if wanted := "an object" if code in ("dict_type", "model_type") else _kind(code):
+        return f"{key} must be {wanted}"
+    return f"{key}: {first['msg']}"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import yaml
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Discriminator, Field, Tag
 
 from nmt.config.direction import Direction
 from nmt.config.fields import LARGEST
@@ -45,6 +45,12 @@ class _EncoderScores(Stored):
     valid: dict[str, Number]
 
 
+def _kind_of_scores(scores: Any) -> str:
+    """The tag of the class of these scores: an encoder's are numbers, a translation model's are lists of scores."""
+    is_encoder = isinstance(scores, dict) and isinstance(scores.get("valid"), dict)
+    return "[encoder]" if is_encoder else "[translation]"
+
+
 class _Metrics(Stored):
     """What commands read of metrics.json."""
 
@@ -65,7 +71,10 @@ class _Metrics(Stored):
     validations_since_best: Count = 0
     target_tokens_per_second: Number | None = None
     peak_memory_mib: Number | None = None
-    scores: dict[str, list[ScoreRecord]] | _EncoderScores = Field({})
+    scores: Annotated[
+        Annotated[dict[str, list[ScoreRecord]], Tag("[translation]")] | Annotated[_EncoderScores, Tag("[encoder]")],
+        Discriminator(_kind_of_scores),
+    ] = Field({})
 
 
 class RunDirectory:

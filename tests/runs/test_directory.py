@@ -223,6 +223,12 @@ def test_a_configuration_that_is_none_is_named(run: RunDirectory, text: str, mes
                 '{"finished": true, "command": ["x"]}': "command must be text",
                 '{"finished": true, "scores": {"test": [{"name": "BLEU"}]}}': r"scores\.test\.0\.value is missing",
                 '{"finished": true, "scores": {"test": "99"}}': r"scores\.test must be a list",
+                '{"finished": true, "scores": []}': "scores must be an object",
+                '{"finished": true, "scores": {"valid": {"loss": "x"}}}': r"scores\.valid\.loss must be a number",
+                '{"finished": true, "scores": {"valid": {}, "x": 1}}': r"scores\.x: Extra inputs are not permitted",
+                '{"finished": true, "scores": {"test": [{"name": "BLEU", "value": 1, "interval": [1]}]}}': (
+                    r"scores\.test\.0\.interval: List should have at least 2 items .*"
+                ),
             }.items()
         ),
     ],
