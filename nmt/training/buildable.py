@@ -66,6 +66,7 @@ def built(key: str, part: Callable[..., Any], subject: Any) -> Any:
         target = getattr(part, "func", part)
         if isinstance(error, Mistake) or not target.__module__.startswith("torch."):
             raise
-        # Not torch's words: it stumbles over most values without naming them.
         values = ", ".join(f"{name}={value}" for name, value in getattr(part, "keywords", {}).items())
-        raise Mistake(f"The {key} cannot be built: {target.__name__} rejects one of its values ({values}).") from error
+        # What torch checks is "Invalid learning rate: -1"; other errors are Python's own words, which name no value.
+        reason = f": {str(error).rstrip('.')}" if str(error).startswith("Invalid ") else ""
+        raise Mistake(f"The {key} cannot be built: {target.__name__} rejects a value of ({values}){reason}.") from error
