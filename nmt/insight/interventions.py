@@ -117,7 +117,7 @@ def intervene(
     every step of the searches. Raises whatever `intervened` raises, and Mistake if the source or the target is
     empty or too long for the model, or if a change names a source piece that the source does not have.
     """
-    with intervened(run.model, interventions):  # a mistake is reported before anything is computed
+    with intervened(run.model, interventions):  # fails before anything is computed; keys need the maps' columns
         pass
     if target is None:
         target = best_translation(run, source, prefix, search, observe)
@@ -177,9 +177,12 @@ def _parts(attention: Attention, intervention: Intervention) -> dict[str, Any]:
         # list of interventions would make more than Python can call.
         before = old.temperature if isinstance(old, Tempered) else 1.0
         normalizer = intervention.normalizer or (old.normalizer if isinstance(old, Tempered) else old)
-        temperature = before if intervention.temperature is None else before * intervention.temperature
+        asked = 1.0 if intervention.temperature is None else intervention.temperature
+        if not 0 < asked < math.inf:
+            raise Mistake(f"temperature is {asked}; it must be a finite number above 0.")
+        temperature = before * asked
         if not 0 < temperature < math.inf:
-            raise Mistake(f"temperature is {temperature}; it must be a finite number above 0.")
+            raise Mistake(f"The temperatures of {intervention.site} multiply to {temperature}: use less extreme ones.")
         parts["normalizer"] = normalizer if temperature == 1 else Tempered(normalizer, temperature)
     if intervention.half_width is not None:
         if intervention.site != "cross":
@@ -191,7 +194,7 @@ def _parts(attention: Attention, intervention: Intervention) -> dict[str, Any]:
 
 
 def _check_keys(interventions: Sequence[Intervention], columns: int) -> None:
-    """Raises Mistake if a change at a site names a key that the source, which has so many columns, does not have."""
+    """Raises Mistake if a change at a site names a key outside the source's `columns` columns."""
     for intervention in interventions:
         change = intervention.change
         if SITES[intervention.site].columns != "source":

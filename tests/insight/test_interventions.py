@@ -178,6 +178,20 @@ def test_what_cannot_be_changed_is_refused(here: Path, intervention: Interventio
 
 
 @pytest.mark.parametrize(
+    ("temperatures", "message"),
+    [
+        ((2.0, -1.0), r"^temperature is -1\.0; it must be a finite number above 0\.$"),
+        ((1e200, 1e200), r"^The temperatures of cross multiply to inf: use less extreme ones\.$"),
+    ],
+)
+def test_a_wrong_temperature_is_the_one_that_the_user_wrote(
+    trained: LoadedRun, temperatures: tuple[float, ...], message: str
+) -> None:
+    with pytest.raises(Mistake, match=message):
+        compared(trained, *(Intervention(temperature=temperature) for temperature in temperatures))
+
+
+@pytest.mark.parametrize(
     ("line", "target", "message"),
     [(" ", TARGET, "The source is empty; write a sentence"), (LINE, "", "The target is empty; write a sentence")],
 )
