@@ -75,8 +75,8 @@ class _Computation(NamedTuple):
 
 
 @dataclass
-class _Turn:
-    """A batch whose search others may interrupt."""
+class _Search:
+    """A batch's search, which others may interrupt."""
 
     run: str
     shortest: int
@@ -84,7 +84,7 @@ class _Turn:
     next_break: float = 0.0
     """When the search may be interrupted next."""
 
-    def lets(self, sentence: _QueuedSentence) -> bool:
+    def yields_to(self, sentence: _QueuedSentence) -> bool:
         """Whether a waiting sentence is so short that it goes first; it may need no other run."""
         return sentence.task.run == self.run and _ALIKE * sentence.size < self.shortest
 
@@ -116,7 +116,7 @@ class Batcher:
         self._loop: asyncio.AbstractEventLoop
         self._wanted: Callable[[], bool] = lambda: True  # whether a client is still waiting for the thread's result
         self._computations: deque[_Computation] = deque()
-        self._turn: _Turn | None = None  # the batch that the thread searches, unless it does something else
+        self._search: _Search | None = None  # the batch that the thread searches, unless it does something else
         self._last: tuple[Task, LoadedRun, Translator] | None = None  # reused for batches of the same task
 
     @property
@@ -171,44 +171,49 @@ class Batcher:
         computation = _Computation(run, computed, concurrent.futures.Future())
         self._computations.append(computation)
         # The thread takes computations in their order: this call, or a search between two steps, takes the first one.
-        self._thread.submit(self._compute_first)
+        self._thread.submit(self._run_next_computation)
         try:
             return await asyncio.wrap_future(computation.done)
         finally:
             client_left.set()
             self._computing -= 1
 
-    def _compute_first(self) -> None:
+    def _run_next_computation(self) -> None:
         if self._computations:
-            computation, turn = self._computations.popleft(), self._turn
-            self._turn = None  # it may change the model's attention, so nothing else may go first
+            computation, search = self._computations.popleft(), self._search
+            self._search = None  # it may change the model's attention, so nothing else may go first
             if computation.done.set_running_or_notify_cancel():
                 try:
                     computation.done.set_result(computation.computed())
+                # As in a ThreadPoolExecutor: no result would leave the client waiting, and a panic in a library
+                # written in Rust is no Exception.
                 except BaseException as error:
                     computation.done.set_exception(error)
-            self._turn = turn
+            self._search = search
 
-    def stop_if_abandoned(self, step: Step | None = None) -> None:
-        """Called between the steps of a computation. Raises Abandoned if no client waits for its result."""
+    def between_steps(self, step: Step | None = None) -> None:
+        """Called between the steps of a computation.
+
+        Lets shorter requests run, and raises Abandoned if no client waits.
+        """
         if not self._wanted():
             raise Abandoned
-        if self._turn is not None:
-            self._let_others_go_first(self._turn)
+        if self._search is not None:
+            self._let_others_go_first(self._search)
 
-    def _let_others_go_first(self, turn: "_Turn") -> None:
-        """Called between two steps of a batch's search: does what is much shorter, if that has not been done lately."""
+    def _let_others_go_first(self, search: "_Search") -> None:
+        """Called between two steps of a batch's search: runs a much shorter batch, unless one has just run."""
         now = time.monotonic()
-        if now < turn.next_break:
+        if now < search.next_break:
             return
         wanted = self._wanted
-        if turn.shortest > _LONG and self._computations and self._computations[0].run == turn.run:
-            self._compute_first()
+        if search.shortest > _LONG and self._computations and self._computations[0].run == search.run:
+            self._run_next_computation()
         else:
             # A copy, because the event loop changes the list. Most often, nothing is there.
-            if not any(turn.lets(sentence) for sentence in list(self._waiting)):
+            if not any(search.yields_to(sentence) for sentence in list(self._waiting)):
                 return
-            batch = asyncio.run_coroutine_threadsafe(self._take_shorter(turn), self._loop).result()
+            batch = asyncio.run_coroutine_threadsafe(self._take_shorter(search), self._loop).result()
             if not batch:
                 return
             outcome: Sequence[TranslatedLine] | Exception
@@ -217,12 +222,12 @@ class Batcher:
             except Exception as error:
                 outcome = error
             self._loop.call_soon_threadsafe(_deliver, batch, outcome)
-        self._turn, self._wanted = turn, wanted
-        turn.next_break = time.monotonic() + (time.monotonic() - now)
+        self._search, self._wanted = search, wanted
+        search.next_break = time.monotonic() + (time.monotonic() - now)
 
-    async def _take_shorter(self, turn: "_Turn") -> list[_QueuedSentence]:
-        """Takes a batch of much shorter sentences than those of the turn off the queue."""
-        return self._taken(self._fitting(turn.lets))
+    async def _take_shorter(self, search: "_Search") -> list[_QueuedSentence]:
+        """Takes a batch of much shorter sentences than those of the search off the queue."""
+        return self._taken(self._fitting(search.yields_to))
 
     def _check_room(self, new: int) -> None:
         """Raises QueueFull if the queue is not empty and has no room for `new` more."""
@@ -308,7 +313,7 @@ class Batcher:
         return self.gallery.load(run)
 
     def _translated(self, batch: Sequence[_QueuedSentence]) -> list[TranslatedLine]:
-        self._turn = None  # loading a run is not interrupted
+        self._search = None  # loading a run is not interrupted
         self._wanted = lambda: not all(sentence.done.done() for sentence in batch)
         task = batch[0].task
         run = self._load(task.run)
@@ -321,18 +326,18 @@ class Batcher:
                 [run],
                 settings,
                 batch_tokens=self.batch_tokens,
-                observe=self.stop_if_abandoned,
+                observe=self.between_steps,
                 engine=self.gallery.engine_of(task.run),
             )
             self._last = task, run, translator
         translator = self._last[2]
-        self._turn = _Turn(task.run, min(queued.size for queued in batch))
+        self._search = _Search(task.run, min(queued.size for queued in batch))
         try:
             return translator.translated_lines(
                 [queued.sentence for queued in batch], [queued.prefix for queued in batch]
             )
         finally:
-            self._turn = None
+            self._search = None
 
 
 def _deliver(batch: Sequence[_QueuedSentence], outcome: Sequence[TranslatedLine] | Exception) -> None:

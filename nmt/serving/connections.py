@@ -128,7 +128,10 @@ class Connections:
 
 
 class _Connection(H11Protocol):
-    """uvicorn's connection, which reports its state to Connections."""
+    """uvicorn's connection, which reports its state to Connections.
+
+    It parses HTTP with h11 even if httptools is installed, so that the same limits apply everywhere.
+    """
 
     def __init__(self, connections: Connections, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)

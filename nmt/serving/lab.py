@@ -129,7 +129,7 @@ async def attend(request: Request, service: ThisService, question: PairQuestion)
     """The attention at every site, layer and head, for the run's own translation or a given one."""
 
     def action(run: LoadedRun) -> dict[str, Any]:
-        source, target = sentence_pair(run, question, service.batcher.stop_if_abandoned)
+        source, target = sentence_pair(run, question, service.batcher.between_steps)
         decoded = forced(run, source, target)
         return {"source_pieces": run.tokenizers.source.pieces(source), **shown(decoded, maps=True)}
 
@@ -141,7 +141,7 @@ async def score(request: Request, service: ThisService, question: PairQuestion) 
     """The log-probability of each piece of a translation, in nats."""
 
     def action(run: LoadedRun) -> dict[str, Any]:
-        return shown(forced(run, *sentence_pair(run, question, service.batcher.stop_if_abandoned)), maps=False)
+        return shown(forced(run, *sentence_pair(run, question, service.batcher.between_steps)), maps=False)
 
     return await computed(request, service, question, action)
 
@@ -151,7 +151,7 @@ async def list_alternatives(request: Request, service: ThisService, question: Al
     """The most likely pieces at each position of the run's own translation or a given one."""
 
     def action(run: LoadedRun) -> dict[str, Any]:
-        source, target = sentence_pair(run, question, service.batcher.stop_if_abandoned)
+        source, target = sentence_pair(run, question, service.batcher.between_steps)
         choices = alternatives(run, source, target, question.number)
         return {
             "pieces": [*run.tokenizers.target.pieces(target), EOS],
@@ -167,8 +167,8 @@ async def compare_intervention(request: Request, service: ThisService, question:
     changes = [change.intervention() for change in question.changes]
 
     def action(run: LoadedRun) -> dict[str, Any]:
-        source, target = sentence_pair(run, question, service.batcher.stop_if_abandoned)
-        prefix, stop = question.prefix_ids or [], service.batcher.stop_if_abandoned
+        source, target = sentence_pair(run, question, service.batcher.between_steps)
+        prefix, stop = question.prefix_ids or [], service.batcher.between_steps
         effect = intervene(run, source, changes, target, prefix, question.search, observe=stop)
         return {
             "source_pieces": effect.source_pieces,
@@ -185,7 +185,7 @@ async def explain_row(request: Request, service: ThisService, question: CellsQue
     """One row of a map with every number behind it: query, keys, scores, mask, weights, values and context."""
 
     def action(run: LoadedRun) -> dict[str, Any]:
-        source, target = sentence_pair(run, question, service.batcher.stop_if_abandoned)
+        source, target = sentence_pair(run, question, service.batcher.between_steps)
         row = cells(run, source, target, question.site, question.layer, question.head, question.row)
         return {key: rounded(value) if isinstance(value, list) else value for key, value in row._asdict().items()}
 
@@ -201,7 +201,7 @@ async def attribute(request: Request, service: ThisService, question: AttributeQ
     """
 
     def action(run: LoadedRun) -> dict[str, Any]:
-        stop = service.batcher.stop_if_abandoned
+        stop = service.batcher.between_steps
         method = chosen_method(run, question.method, question.contrast, before_pass=stop)
         source, target = sentence_pair(run, question, stop)
         check_length("source", source, run.model.max_source)
@@ -326,7 +326,7 @@ async def search_events(service: Service, name: str, question: StreamQuestion, l
 
         def watch(beams: list[Beam]) -> None:
             nonlocal made
-            service.batcher.stop_if_abandoned()
+            service.batcher.between_steps()
             # The search does not wait for the client, because all other clients would wait too.
             if made - sent > _UNREAD_STREAMS / service.streams:
                 raise Mistake(TemplatedMessage("The stream is read too slowly; choose a smaller beam_size."))

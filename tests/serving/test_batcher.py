@@ -177,9 +177,9 @@ class Steps:
             threading.Event(),
             threading.Event(),
             False,
-            batcher.stop_if_abandoned,
+            batcher.between_steps,
         )
-        batcher.stop_if_abandoned = self
+        batcher.between_steps = self
 
     def __call__(self, step: Step) -> None:
         self.begun.set()
@@ -215,7 +215,7 @@ def test_a_computation_stops_when_its_client_has_left(gallery: Gallery, task: Ta
         steps = Steps(batcher)
 
         def search(trained: LoadedRun) -> list[int]:
-            return best_translation(trained, [5, 6, 7], observe=batcher.stop_if_abandoned)
+            return best_translation(trained, [5, 6, 7], observe=batcher.between_steps)
 
         gone = asyncio.ensure_future(batcher.compute("maps_luong", search))
         await asyncio.to_thread(steps.begun.wait, 10)
@@ -309,12 +309,12 @@ def test_those_who_go_first_get_half_of_the_time(gallery: Gallery, task: Task, m
         now += 2.0
 
     async def action(batcher: Batcher, sizes: list[int]) -> None:
-        turn, begun = batchers._Turn(task.run, 2000), []
+        search, begun = batchers._Search(task.run, 2000), []
         for _ in range(2):
             batcher._computations.append(batchers._Computation(task.run, takes_two_seconds, Future()))
         nonlocal now
         for _ in range(10):
-            batcher._let_others_go_first(turn)
+            batcher._let_others_go_first(search)
             begun.append(len(batcher._computations))
             now += 0.5
         assert begun == [1, 1, 1, 1, 0, 0, 0, 0, 0, 0]

@@ -263,7 +263,7 @@ def test_an_attribution_that_nobody_waits_for_ends(client: TestClient, monkeypat
         if len(passes) == 3:
             raise Abandoned
 
-    monkeypatch.setattr(Batcher, "stop_if_abandoned", stop)
+    monkeypatch.setattr(Batcher, "between_steps", stop)
     answer = client.post("/v1/attribute", json={**TEXT, "target": "một hai", "method": "gradient_x_input"})
     assert answer.status_code != 200
     assert len(passes) == 3
