@@ -4,7 +4,6 @@ import gc
 import logging
 import math
 import socket
-import sys
 from pathlib import Path
 
 from nmt.commands.serve_settings import ServeSettings
@@ -75,10 +74,8 @@ def serve(job: Job[ServeSettings]) -> None:
     seldom = Seldom()  # clients can cause any number of these warnings
     for name in ("uvicorn.error", "asyncio"):
         logging.getLogger(name).addFilter(seldom)
-    gc.freeze()  # what has been loaded stays, so collecting garbage need not look at it
-    # The model's thread computes in Python too. At the default of 5 ms, each of the event loop's many short pieces of
-    # work for hundreds of connections would wait as long for the interpreter.
-    sys.setswitchinterval(0.0005)
+    # What has been loaded stays. Each full garbage collection would stop all threads for 0.2 s to look at it.
+    gc.freeze()
     LimitedServer(app, Connections(connections, limits.seconds), longest).run([listening])
 
 
