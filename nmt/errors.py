@@ -47,18 +47,29 @@ class TemplatedMessage(str):
 
 _UNPRINTABLE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 """Unicode's categories of characters that change how a terminal or a log shows the rest of a message."""
+_JOINERS = "\u200c\u200d"  # in Persian words and in emoji
 _LONGEST, _BEGINNING, _END = 2000, 1200, 700
 
 
 def printable(text: str) -> str:
-    """A message on one line: with escapes for such characters, and without the middle of a very long value."""
-    if not text.isprintable():
-        text = "".join(
-            character.encode("unicode_escape").decode()
-            if unicodedata.category(character) in _UNPRINTABLE
-            else character
-            for character in text
-        )
+    """The text on one line: control and invisible characters escaped, the middle of a long text left out."""
+    return shortened(escaped(text))
+
+
+def escaped(text: str) -> str:
+    """The text on one line, with escapes for control and invisible characters other than joiners."""
+    if text.isprintable():
+        return text
+    return "".join(
+        character.encode("unicode_escape").decode()
+        if unicodedata.category(character) in _UNPRINTABLE and character not in _JOINERS
+        else character
+        for character in text
+    )
+
+
+def shortened(text: str) -> str:
+    """The text without the middle if it is long."""
     return text if len(text) <= _LONGEST else f"{text[:_BEGINNING]} ... {text[-_END:]}"
 
 

@@ -8,7 +8,7 @@ import yaml
 
 from nmt.config.direction import LANGUAGES
 from nmt.config.nodes import CONFIGS
-from nmt.errors import printable
+from nmt.errors import escaped
 from nmt.runs.load import LoadedRun
 
 EMBEDDED = "sample:"
@@ -114,7 +114,7 @@ def corpus_license(run: LoadedRun) -> str | None:
 
 def _code(text: str) -> str:
     """The text as Markdown code, in which nothing is markup: the marks around it are longer than any inside."""
-    line = " ".join(map(printable, text.split(" ")))  # word by word, because a long line would be shortened
+    line = escaped(text)
     marks = "`" * (1 + max(map(len, re.findall("`+", line)), default=0))
     space = " " if "`" in line else ""
     return f"{marks}{space}{line}{space}{marks}"
