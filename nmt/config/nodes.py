@@ -64,13 +64,16 @@ def make(node: Config, kind: type[Any] = object, /, **arguments: Any) -> Any:
     """The object that a YAML node describes by `_target_` and its arguments.
 
     Raises Mistake if `_target_` does not name anything callable, if the node has an argument that its constructor
-    does not take, or lacks one that it needs, if it contains an interpolation, or if the result is not of the given
-    kind (for a partial node, what it will make). An error from the constructor is raised unchanged.
+    does not take, or lacks one that it needs, if it contains an interpolation or a missing
+    value, or if the result is not of the given kind (for a partial node, what it will make). An error from the
+    constructor is raised unchanged.
     """
     if not isinstance(node.get("_target_"), str):
         raise Mistake(f"_target_ is {node.get('_target_')!r:.100}; it must be the name of a class, as in configs/.")
-    if text := next(interpolations(node), None):
-        raise Mistake(f"{node['_target_']} has the value '{text:.100}', an interpolation: write its value instead.")
+    if text := next(unresolved(node), None):
+        raise Mistake(
+            f"{node['_target_']} has the value '{text:.100}', an interpolation or a missing value: write a value."
+        )
     check_arguments(node, node["_target_"], arguments)
     try:
         made = instantiate(node, _convert_="all", **arguments)
@@ -94,17 +97,16 @@ def make(node: Config, kind: type[Any] = object, /, **arguments: Any) -> Any:
     return made
 
 
-def interpolations(value: Any) -> Iterator[str]:
-    """The texts inside a value that Hydra would resolve before it makes an object, and which may resolve to any node.
-
-    Texts in lists and keys of dictionaries are included.
+def unresolved(value: Any) -> Iterator[str]:
+    """The texts inside a value that Hydra does not take as they are: interpolations, which may resolve to any node, and
+    ??? for a missing value. Texts in lists and keys of dictionaries are included.
     """
     if isinstance(value, str):
-        if "${" in value:
+        if "${" in value or value == "???":
             yield value
     elif isinstance(value, (dict, list)):
         for part in [*value, *value.values()] if isinstance(value, dict) else value:
-            yield from interpolations(part)
+            yield from unresolved(part)
 
 
 def check_arguments(node: Any, place: str, passed: Collection[str] = ()) -> None:

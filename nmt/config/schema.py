@@ -7,6 +7,7 @@ object's constructor checks their ranges.
 """
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -60,6 +61,9 @@ class Data(Keys):
     def check_corpora(self) -> "Data":
         if not self.train:
             raise Mistake("data.train is empty; name at least one PREFIX, as in data.train=[my/train].")
+        for name in self.tests:  # evaluations are written to a folder of this name
+            if not re.fullmatch(r"\w[\w.-]*", name):
+                raise Mistake(f"data has the test split '{name}': use letters, digits, '_', '-' and '.' in its name.")
         if self.tokenized and self.detokenize:
             raise Mistake(
                 "data.tokenized=true scores tokenized text, but data.detokenize turns the corpora into plain text: set "

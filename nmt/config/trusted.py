@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from nmt.config.keys import value_at
-from nmt.config.nodes import CONFIGS, Config, Node, interpolations, read_choice
+from nmt.config.nodes import CONFIGS, Config, Node, read_choice, unresolved
 from nmt.config.schema import check_node
 from nmt.errors import Mistake
 from nmt.sites import SITES
@@ -105,12 +105,15 @@ def check_nodes(config: Config, file: Path, keys: Collection[str] | None = None,
     """Checks each node of a configuration that was read from `file`, without importing or calling anything.
 
     `keys` are the keys to check, None for all. Raises Mistake for a `_target_` that no YAML file of its group names,
-    unless the user's own configuration `given` has the same one at the same place; for arguments that the YAML file
-    lacks or has with a different type; and for interpolations, which could resolve to a `_target_`.
+    unless the user's own configuration `given` has the same one at the same place; for arguments that the YAML file,
+    or the user's node with this `_target_`, lacks or has with a different type; and for interpolations, which
+    could resolve to a `_target_`.
     """
     for key in config if keys is None else keys:
-        if text := next(interpolations(config.get(key)), None):
-            raise Mistake(f"{file} holds {_shown(text)}, which is an unresolved interpolation; {_REMEDY}")
+        if text := next(unresolved(config.get(key)), None):
+            raise Mistake(
+                f"{file} holds {_shown(text)}, which is an unresolved interpolation or a missing value; {_REMEDY}"
+            )
         for path, node in _nodes((key,), config.get(key)):
             _check_node(path, node, file, given or {})
 
@@ -121,15 +124,26 @@ def _check_node(path: tuple[str, ...], node: Node, file: Path, given: Config) ->
     if "_target_" not in node and not choices:
         return
     target = node.get("_target_")
+    given_too = value_at(given, f"{key}._target_", default={}) == target
     if isinstance(target, str) and target in choices:
         # The constructors check ranges, not types.
         try:
             check_node(key, node, _default(path, node, choices[target]))
         except Mistake as error:
-            raise Mistake(f"{file} cannot be used: {error}") from error
-    elif target != value_at(given, f"{key}._target_", default={}):
+            # The user may have put the class in place of another one, and kept the arguments of that one.
+            if not given_too or not _fits(path, node, value_at(given, key)):
+                raise Mistake(f"{file} cannot be used: {error}") from error
+    elif not given_too:
         allowed = f"only {', '.join(choices)} is allowed" if choices else "no class is allowed"
         raise Mistake(f"{file} names {_shown(target)} at {key}, where {allowed}; {_REMEDY}")
+
+
+def _fits(path: tuple[str, ...], node: Node, declared: Node) -> bool:
+    try:
+        check_node(".".join(path), node, _default(path, node, declared))
+    except Mistake:
+        return False
+    return True
 
 
 def _default(path: tuple[str, ...], node: Node, declared: Node) -> Node:

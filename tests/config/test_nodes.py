@@ -40,7 +40,7 @@ def test_a_node_and_the_nodes_inside_it_become_objects() -> None:
         (part(width=1, inner=[part()]), r"\.Part needs the argument 'width'"),
         (
             part(width=1, inner=[["${oc.create:{_target_: os.getcwd}}"]]),
-            r"Part has the value '\$.*', an interpolation: write",
+            r"Part has the value '\$.*', an interpolation or a",
         ),
         ({"_target_": "torch.optim.Nope"}, r"^Error loading 'torch\.optim\.Nope'\. Check the value of _target_\.$"),
         ({"_target_": "nowhere.Part"}, r"^Error loading 'nowhere\.Part'\. Check the value of _target_\.$"),

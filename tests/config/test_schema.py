@@ -84,6 +84,7 @@ def test_a_setting_can_be_read_and_not_changed(configurations: dict[str, dict[st
         ("train", "trainer.gradient_clip_val", -1, "trainer.gradient_clip_val is -1; it must be a number of at least"),
         ("train", "trainer.strategy", "fsdp", "trainer.strategy=fsdp splits a model .*: use trainer=ddp"),
         ("train", "data.train", [], "data.train is empty; name at least one PREFIX"),
+        ("train", "data.my/split", "my/corpus", "data has the test split 'my/split': use letters, digits, '_', '-'"),
         ("train", "data.test", ["x"], "data.test is .*; it must be the PREFIX of aligned files, or null."),
         ("train", "data.talks", ["x"], "data.talks is .*; it must be the PREFIX of aligned files, or null."),
         ("train", "data.tokenized", "perhaps", "data.tokenized is perhaps; it must be true, false or null."),

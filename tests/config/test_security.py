@@ -165,6 +165,11 @@ SCHEDULE = {"_target_": "nmt.training.schedules.cosine", "_partial_": True, "war
         ("logger.csv.prefix", "${oc.env:HOME}", r"holds '\$\{oc\.env:HOME\}', which is an unresolved interpolation"),
         ("model.dropout_at.attention", ["${oc.create:{_target_: os.getcwd}}"], "which is an unresolved interpolation"),
         ("search.constraints.max_length", [["${oc.env:HOME}"]], "which is an unresolved interpolation"),
+        (
+            "search.constraints.max_length",
+            "???",
+            r"holds '\?\?\?', which is an unresolved interpolation or a missing value",
+        ),
         ("search", "${oc.env:HOME}", "which is an unresolved interpolation"),
         (
             "logger.comet",
@@ -198,6 +203,17 @@ def test_what_the_user_gives_may_be_made(trained: Path, job: Callable[..., Job])
     (trained / "config.yaml").write_text(yaml.safe_dump(config))
     with pytest.raises(KeyError, match="made"):
         train(job("train", resume="true", trainer__max_steps=99, optimizer___target_=target))
+
+
+def test_a_class_that_the_user_puts_in_place_of_another_keeps_the_arguments_of_that_one() -> None:
+    given = composed("optimizer._target_=torch.optim.Adam")
+    stored = with_values(given, {"optimizer.lr": 0.5})
+    check_nodes(stored, Path("config.yaml"), given=given)
+    for changed in (with_values(stored, {"optimizer.more": 1}), with_values(stored, {"optimizer.fused": "yes"})):
+        with pytest.raises(Mistake, match=r"optimizer\.(more|fused|weight_decay)"):
+            check_nodes(changed, Path("config.yaml"), given=given)
+    with pytest.raises(Mistake, match=r"Unknown key 'optimizer\.\w+'"):
+        check_nodes(stored, Path("config.yaml"), given=composed())
 
 
 @pytest.mark.parametrize("place", ["model:\n  more: ", "start_from: ", "filters:\n  max_tokens: ", "data:\n  train: "])

@@ -278,6 +278,8 @@ def test_evaluation_of_a_split_and_of_files(
         "max_source_tokens",
         "made_with",
         "weights_sha256",
+        "hypotheses_sha256",
+        "digest",
     }
     assert record["perplexity"]["piece"] > record["perplexity"]["character"] > 1
 
@@ -320,7 +322,7 @@ def test_a_foreign_class_in_a_run_directory_is_not_loaded(trained: Path, target:
     config = yaml.safe_load((trained / "config.yaml").read_text(encoding="utf-8"))
     config["search"]["_target_"] = target
     (trained / "config.yaml").write_text(yaml.safe_dump(config))
-    with pytest.raises(Mistake, match=rf"names '{target}', which does not belong to nmt.models, nmt.attention"):
+    with pytest.raises(Mistake, match=rf"names '{target}' at search, where only nmt\.decoding\.beam\.BeamSearch,"):
         nmt.load(trained)
 
 
@@ -328,7 +330,7 @@ def test_an_interpolation_in_a_run_directory_is_not_loaded(trained: Path) -> Non
     config = yaml.safe_load((trained / "config.yaml").read_text(encoding="utf-8"))
     config["search"]["beam_size"] = "${oc.create:{_target_: os.system}}"
     (trained / "config.yaml").write_text(yaml.safe_dump(config))
-    with pytest.raises(Mistake, match="which is an unresolved interpolation; it is not loaded"):
+    with pytest.raises(Mistake, match="which is an unresolved interpolation or a missing value; it is not loaded"):
         nmt.load(trained)
 
 
@@ -345,9 +347,7 @@ def test_a_configuration_of_another_version_is_refused(trained: Path, part: str)
     config = yaml.safe_load((trained / "config.yaml").read_text(encoding="utf-8"))
     config[part]["formerly"] = 23
     (trained / "config.yaml").write_text(yaml.safe_dump(config))
-    with pytest.raises(
-        Mistake, match=r"does not describe a model and a search that this version of nmt can build \(.*formerly"
-    ):
+    with pytest.raises(Mistake, match=rf"cannot be used: Unknown key '{part}\.formerly'"):
         nmt.load(trained)
 
 
