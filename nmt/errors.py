@@ -5,7 +5,6 @@
 
 import errno
 import os
-import signal
 import sys
 import traceback
 import unicodedata
@@ -13,11 +12,9 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, NoReturn
 
-INTERRUPTED, TERMINATED, CLOSED_PIPE = 130, 143, 141
-STOP_SIGNALS = tuple(
-    getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2") if hasattr(signal, name)
-)
-"""Signals that end a command, besides SIGINT: a scheduler sends SIGTERM, SIGUSR1 or SIGUSR2, a lost terminal SIGHUP."""
+from nmt.signals import INTERRUPTED, on_stop_signals
+
+TERMINATED, CLOSED_PIPE = 143, 141
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
 SHOW_TRACEBACK = "NMT_TRACEBACK"
 """The environment variable that, if set, shows the traceback of every error, including a user's mistakes."""
@@ -142,44 +139,6 @@ def _standard_output_if_full() -> str:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ": standard output"
     return ""
-
-
-def on_stop_signals(handler: Callable[[int, FrameType | None], object] | signal.Handlers) -> None:
-    """Calls `handler` on each of STOP_SIGNALS, except those that nohup or a shell has told the process to ignore."""
-    for number in STOP_SIGNALS:
-        if signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, handler)
-
-
-def discard_output_to_lost_terminal() -> None:
-    """Sends standard output and standard error to /dev/null if they are a terminal that is gone.
-
-    Otherwise the next line of a progress bar would raise an error.
-    """
-    for descriptor in (1, 2):
-        try:
-            os.write(descriptor, b"")  # writes nothing, but fails on a terminal that is gone
-        except OSError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
-
-
-def leave_on_interrupt() -> None:
-    """While a command starts, Ctrl-C ends the process at once: libraries turn a KeyboardInterrupt in an import into
-    other errors.
-    """
-    if signal.getsignal(signal.SIGINT) == signal.default_int_handler:
-        signal.signal(signal.SIGINT, _leave)
-
-
-def raise_on_interrupt() -> None:
-    """Ends what `leave_on_interrupt` began: Ctrl-C raises KeyboardInterrupt again."""
-    if signal.getsignal(signal.SIGINT) == _leave:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def _leave(signum: int, frame: FrameType | None) -> NoReturn:
-    os.write(2, b"interrupted\n")
-    os._exit(INTERRUPTED)
 
 
 def exit_code(action: Callable[[], int]) -> int:

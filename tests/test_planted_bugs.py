@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from nmt.errors import STOP_SIGNALS
 from nmt.models.base import Seq2Seq
+from nmt.signals import STOP_SIGNALS
 
 SCORER = """
 import torch

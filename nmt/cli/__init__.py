@@ -2,7 +2,7 @@
 
 import sys
 
-from nmt.errors import leave_on_interrupt
+from nmt.signals import leave_on_interrupt
 
 # Importing Hydra, and then torch, takes seconds, in which Ctrl-C would show a traceback from inside of a library. In
 # any other program than a command, such as one that runs the tests, Ctrl-C is left alone.

@@ -18,7 +18,8 @@ from nmt.cli.help import group_help, help_text
 from nmt.cli.settings_class import settings_class
 from nmt.cli.sweep import run_sweep
 from nmt.config.nodes import CONFIGS
-from nmt.errors import Mistake, exit_code, printable, raise_on_interrupt
+from nmt.errors import Mistake, exit_code, printable
+from nmt.signals import raise_on_interrupt
 
 
 def command(

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from nmt.errors import CheckFailed, Mistake, on_stop_signals
+from nmt.errors import CheckFailed, Mistake
+from nmt.signals import on_stop_signals
 
 
 class _Worker(NamedTuple):

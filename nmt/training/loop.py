@@ -13,13 +13,14 @@ import torch
 from lightning.pytorch.callbacks import Callback, LearningRateMonitor, Timer
 from rich.console import Console
 
-from nmt.errors import FULL_DISK, INTERRUPTED, CheckFailed, Mistake
+from nmt.errors import FULL_DISK, CheckFailed, Mistake
 from nmt.files import locked, remove_parts, write_json
 from nmt.models.embeddings import with_plain_weights
 from nmt.ranks import rank
 from nmt.runs.directory import RunDirectory
 from nmt.runs.load import choose_device, save_weights
 from nmt.runs.record import peak_memory_mib
+from nmt.signals import INTERRUPTED
 from nmt.training.averaging import EMAWeightAveraging
 from nmt.training.checkpoints import (
     LAST,

@@ -12,7 +12,8 @@ from lightning import LightningModule, Trainer
 from lightning.pytorch.callbacks import Callback, Checkpoint, EarlyStopping
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
-from nmt.errors import INTERRUPTED, TERMINATED, discard_output_to_lost_terminal, on_stop_signals
+from nmt.errors import TERMINATED
+from nmt.signals import INTERRUPTED, discard_output_to_lost_terminal, on_stop_signals
 
 logger = logging.getLogger(__name__)
 
