@@ -46,7 +46,7 @@ def test_runs_are_compared_on_the_device_on_which_they_were_scored(
 
     def compared(path: Path, device: str, *_: object) -> None:
         asked.append(device)
-        raise Mistake
+        raise Mistake("It cannot be compared.")
 
     monkeypatch.setattr("nmt.commands.sweep_report.run_system", compared)
     run = RunDirectory(trained)

@@ -46,7 +46,13 @@ def test_the_table_has_means_and_deviations_of_the_finished_runs(
         folder.mkdir()
         (folder / "config.yaml").write_text("model: {}\n")
         (folder / "model.safetensors").write_bytes(b"")
-        scores = {"test": [{"name": "chrF2", "value": 1.0}, {"name": "BLEU", "value": bleu}]}
+        values = {"chrF2": 1.0, "BLEU": bleu}
+        scores = {
+            "test": [
+                {"name": name, "value": value, "interval": [0.0, 100.0], "signature": "v"}
+                for name, value in values.items()
+            ]
+        }
         (folder / "metrics.json").write_text(json.dumps({"finished": True, "scores": scores}))
     right = {"none_1": [True, False], "none_2": [True, True], "both_1": [True, True]}
 

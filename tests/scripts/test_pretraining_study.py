@@ -52,7 +52,10 @@ def test_the_longer_run_gets_the_steps_of_the_same_time(options) -> None:
 def test_the_table_has_intervals_means_and_the_time_of_pretraining(options) -> None:
     finish(EncoderDirectory(options.out / "pretrained_encoder"), wall_time_seconds=90.0)
     for seed, bleu in ((1, 10.0), (2, 12.0)):
-        scores = [{"name": name, "value": bleu, "interval": [bleu - 1, bleu + 1]} for name in ("BLEU", "chrF2")]
+        scores = [
+            {"name": name, "value": bleu, "interval": [bleu - 1, bleu + 1], "signature": "v"}
+            for name in ("BLEU", "chrF2")
+        ]
         finish(
             RunDirectory(options.out / f"pretrained_{seed}"),
             wall_time_seconds=30.0,

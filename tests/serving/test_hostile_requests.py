@@ -184,7 +184,8 @@ def test_a_long_list_of_changes_is_no_recursion(client: TestClient) -> None:
     many = client.post("/v1/intervene", json={**fields, "changes": [{"temperature": 1.0}] * 120})
     assert many.status_code == 200
     hot = client.post("/v1/intervene", json={**fields, "changes": [{"temperature": 1e3}] * 110})
-    assert (hot.status_code, hot.json()) == (400, {"error": "temperature is inf; it must be a finite number above 0."})
+    told = "The temperatures of cross multiply to inf: use less extreme ones."
+    assert (hot.status_code, hot.json()) == (400, {"error": told})
 
 
 def test_columns_and_weights_that_the_source_does_not_have_are_refused(client: TestClient) -> None:
