@@ -1,4 +1,4 @@
-"""Which errors are a user's mistake and which are bugs, what is printed for each, and the exit codes of the commands.
+"""Which errors are a user's mistake and which are bugs, how messages are made printable, and the exit codes.
 
 0: success, 1: failure, 2: a user's mistake, 130: interrupted, 143: terminated, 141: closed pipe.
 """

@@ -126,7 +126,7 @@ def remove_parts(folder: Path) -> None:
 def check_links(folder: Path, names: Iterable[str]) -> None:
     """Raises Mistake if one of these sub-folders, or a folder in it, is a symbolic link that leads out of `folder`.
 
-    So is a broken link. Files that are links are allowed: writers replace a link, and never write to its target.
+    A broken link is refused too. Links to files are allowed: writers replace them, and never write to their targets.
     """
     for top in (folder / name for name in names):
         check_link(top, folder)
