@@ -42,12 +42,13 @@ class State(NamedTuple):
 
 
 class Transformer(Seq2Seq):
-    """Encoder and decoder stacks of equal depth; both read sqrt(dim) E x + PE (Vaswani et al. 2017, section 3).
+    """Encoder and decoder stacks; both read sqrt(dim) E x + PE (Vaswani et al. 2017, section 3).
 
     E are the embeddings (section 3.4) and PE the sinusoidal position encodings (section 3.5). The output layer shares
     its weights with the target embeddings and, if the vocabulary is joint, with the source embeddings (section 3.4).
 
-    The paper's d_model is `dim`, d_ff `ffn_dim`, h `num_heads` and N `num_layers`; W_i^Q, W_i^K, W_i^V and W^O are
+    The paper's d_model is `dim`, d_ff `ffn_dim`, h `num_heads` and N `num_layers`. The decoder has `decoder_layers`
+    layers; None, as in the paper, gives both stacks the same depth. W_i^Q, W_i^K, W_i^V and W^O are
     `query`, `key`, `value` and `output` of each attention; W_1 and W_2 are `inner` and `outer` of each feed-forward
     net.
 
@@ -77,6 +78,7 @@ class Transformer(Seq2Seq):
         ffn_dim: int,
         num_heads: int,
         num_layers: int,
+        decoder_layers: int | None = None,
         dropout: float,
         dropout_at: Mapping[str, float | None] | None = None,
         norm_first: bool,
@@ -85,7 +87,8 @@ class Transformer(Seq2Seq):
     ) -> None:
         super().__init__()
         require_positive({"dim": dim, "ffn_dim": ffn_dim})
-        require_positive({"num_layers": num_layers}, MOST_LAYERS)
+        decoder_layers = num_layers if decoder_layers is None else decoder_layers
+        require_positive({"num_layers": num_layers, "decoder_layers": decoder_layers}, MOST_LAYERS)
         self.dim, self.annotation_dim = dim, dim
         self.norm_first, self.fix_norm = norm_first, fix_norm
         std = DIRECTION_STD if fix_norm else dim**-0.5
@@ -93,7 +96,7 @@ class Transformer(Seq2Seq):
         dropouts = Dropouts(**dropout_rates(Dropouts._fields, dropout, dropout_at))
         sizes = (norm, dim, ffn_dim, num_heads, dropouts, norm_first)
         self.encoder = nn.ModuleList(EncoderLayer(encoder_self, *sizes) for _ in range(num_layers))
-        self.decoder = nn.ModuleList(DecoderLayer(decoder_self, cross, *sizes) for _ in range(num_layers))
+        self.decoder = nn.ModuleList(DecoderLayer(decoder_self, cross, *sizes) for _ in range(decoder_layers))
         self.encoder_norm, self.decoder_norm = (final_norm(norm, dim, norm_first) for _ in range(2))
         self.dropout = Dropout(dropouts.embedding)
         self.output = nn.Linear(dim, vocabulary.target, bias=False)

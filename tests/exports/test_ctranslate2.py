@@ -52,7 +52,7 @@ def trained(folder: Path) -> LoadedRun:
 
 
 def with_model(
-    trained: LoadedRun, *sites: Site, norm: type = LayerNorm, joint: bool = True, **options: bool
+    trained: LoadedRun, *sites: Site, norm: type = LayerNorm, joint: bool = True, **options: int
 ) -> LoadedRun:
     """The run with random weights, biases and norms included."""
     torch.manual_seed(1)
@@ -80,6 +80,7 @@ KINDS = {
     "post-norm": {"norm_first": False},
     "separate": {"joint": False},
     "fix_norm": {"fix_norm": True},
+    "shallow decoder": {"decoder_layers": 1},
     "scale_norm": {"norm": ScaleNorm},
     "scale_norm, post-norm": {"norm": ScaleNorm, "norm_first": False},
 }

@@ -95,7 +95,7 @@ MODELS: dict[str, Callable[..., Seq2Seq]] = {
         site(scorers.Concat, RENORMALIZED), decoder=LSTMNDecoder(site(scorers.Dot)), num_heads=2, encoder_dim=8
     ),
     "bahdanau": bahdanau(site(LOCATION, LOCAL_M, SPARSE), num_heads=3, fix_norm=True),
-    "transformer": transformer(*3 * [site(scorers.ScaledDot)], num_layers=2, fix_norm=True),
+    "transformer": transformer(*3 * [site(scorers.ScaledDot)], num_layers=2, decoder_layers=1, fix_norm=True),
     "transformer_post": transformer(
         site(scorers.Gaussian),
         site(scorers.Additive, normalizer=SPARSE),

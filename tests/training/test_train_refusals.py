@@ -68,6 +68,10 @@ from nmt.training.origin import stored_keys
         ({"run_dir": "new", "batching__workers": -1}, "batching.workers is -1; it must be a number of processes from"),
         ({"run_dir": "new", "model__num_heads": 0}, "model.num_heads is 0; it must be a whole number of at least 1"),
         ({"run_dir": "new", "model__num_layers": 0}, "num_layers is 0; it must be a whole number of at least 1"),
+        (
+            {"run_dir": "new", "model__decoder_layers": "deep"},
+            "decoder_layers is 'deep'; it must be a whole number of at least 1",
+        ),
         ({"run_dir": "new", "model__num_layers": 10**6}, "num_layers is 1000000; it must be at most 1,000"),
         (
             {"run_dir": "new", "model__dim": 1_000_000},
