@@ -1,12 +1,11 @@
 """nmt.compare: several runs, files of translations, or both in one table with paired significance tests."""
 
-from pathlib import Path
-
 from nmt.commands.compare_settings import CompareSettings
 from nmt.config.job import Job
 from nmt.evaluation.sanity import looks_tokenized
 from nmt.files import folder_to_write
 from nmt.runs.directory import RunDirectory
+from nmt.runs.included import run_folder
 from nmt.scoring.differences import differences
 from nmt.scoring.score_table import file_systems, reference_files, report, run_system, scored_on_tokens
 
@@ -21,7 +20,7 @@ def compare(job: Job[CompareSettings]) -> None:
         systems = file_systems(settings.outputs, named, column="output", tokenized=looks_tokenized(references[0]))
     else:
         column = "system" if settings.outputs else "run"
-        runs = [RunDirectory(Path(path)) for path in settings.run_dirs]
+        runs = [RunDirectory(run_folder(path)) for path in settings.run_dirs]
         for run in runs:
             run.require_finished()
         columns = {column: [str(run.path) for run in runs]}

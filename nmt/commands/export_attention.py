@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 
 from nmt.commands.export_attention_settings import ExportAttentionSettings
 from nmt.config.job import Job
@@ -17,6 +16,7 @@ from nmt.maps.map_files import MANIFEST
 from nmt.pages.viewer import draw_formats
 from nmt.runs.directory import RunDirectory
 from nmt.runs.encoder import LoadedEncoder, load_encoder
+from nmt.runs.included import run_folder
 from nmt.runs.load import LoadedRun, load_run
 
 
@@ -29,7 +29,7 @@ def export_attention(job: Job[ExportAttentionSettings]) -> None:
     """
     settings = job.settings
     paths = checked_paths(settings.input, settings.target, settings.out, overwrite=settings.overwrite, given=job.given)
-    run_dir, options = Path(settings.run_dir), settings.drawing
+    run_dir, options = run_folder(settings.run_dir), settings.drawing
     formats: list[str] = list(settings.formats)
     if RunDirectory(run_dir).pretrained:
         run: LoadedRun | LoadedEncoder = load_encoder(run_dir, settings.device)

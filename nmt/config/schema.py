@@ -82,6 +82,11 @@ class Data(Keys):
         """The prefix of the validation split and of each test split, by the name of the split."""
         return {"valid": self.valid, **self.tests}
 
+    @property
+    def embedded(self) -> bool:
+        """Whether all training text belongs to the corpus that is part of this project."""
+        return all(prefix.startswith("sample:") for prefix in self.train)
+
     def becomes_plain(self, prefix: str) -> bool:
         """Whether `detokenize` names this corpus, so that it is read as plain text."""
         return prefix in self.detokenize

@@ -39,7 +39,7 @@ def load_with_engine(
     if opened is not None:
         return [run], opened
     try:
-        check_writable("run_dir", run.directory.path)
+        check_writable("run_dir", run.directory.results)
     except Mistake as error:
         raise Mistake(
             f"engine={engine} has to export the run to {run.directory.exports} first, but cannot write there: copy the "

@@ -12,8 +12,8 @@ from packaging.requirements import Requirement
 
 from nmt.decoding.binding import bind
 from nmt.errors import Mistake
-from nmt.exports.parity import Exported, comparison_search, stepwise_log_probs
-from nmt.runs.load import LoadedRun
+from nmt.exports.parity import Exported, comparison_search, forced_log_probs, stepwise_log_probs
+from nmt.runs.load import LoadedRun, load_run
 from nmt.runs.search import Engine, build_translator
 
 _PROJECT = "nmt-attention"
@@ -178,6 +178,18 @@ def _open_argos(run: LoadedRun, folder: Path, quantization: str) -> Exported:
         return _exported(run, _ctranslate2_engine(run, model, quantization))
 
 
+def _write_run(run: LoadedRun, folder: Path, quantization: str) -> None:
+    from nmt.exports.small_run import write_small_run
+
+    write_small_run(run, folder, quantization)
+
+
+def _open_run(run: LoadedRun, folder: Path, quantization: str) -> Exported:
+    small = load_run(folder, "cpu")
+    translator = build_translator([small], comparison_search(run), verbatim=True)
+    return Exported(None, None, partial(forced_log_probs, small), translator.translate)
+
+
 def _exported(run: LoadedRun, engine: Engine) -> Exported:
     """The exported model that an engine runs."""
     translator = build_translator([run], comparison_search(run), engine=engine, verbatim=True)
@@ -195,6 +207,7 @@ FORMATS = {
     "hugging_face": Format(("float32",), _write_hugging_face, _open_hugging_face),
     "onnx": Format(("float32", "int8"), _write_onnx, _opened_by(_onnx_engine)),
     "argos": Format(_OF_CTRANSLATE2, _write_argos, _open_argos),
+    "run": Format(("float32", "int8"), _write_run, _open_run),
 }
 ENGINES = {"ctranslate2": _ctranslate2_engine, "onnx": _onnx_engine}
 """The function that opens the engine, for each format that can translate in place of torch."""

@@ -11,9 +11,6 @@ from nmt.config.nodes import CONFIGS
 from nmt.errors import escaped
 from nmt.runs.load import LoadedRun
 
-EMBEDDED = "sample:"
-"""The name of every part of the embedded corpus begins with this prefix."""
-
 _TEXT = """\
 # {source} to {target}: a Transformer trained with nmt-attention
 
@@ -80,7 +77,7 @@ def model_card(run: LoadedRun, settings: dict[str, Any], use: str, differences: 
         target=LANGUAGES.get(direction.target, direction.target),
         parameters=f"{sum(parameter.numel() for parameter in run.model.parameters()):,}",
         pieces=f"a {'joint vocabulary' if run.tokenizers.joint else 'vocabulary for each side'} of {sizes}",
-        warning=_ABOUT_THE_GRAMMAR if _is_embedded(run) else "",
+        warning=_ABOUT_THE_GRAMMAR if run.settings.data.embedded else "",
         use=use,
         differences="\n".join(f"- {sentence}" for sentence in differences),
         corpus=_code(f"{run.settings.data.name}: {', '.join(run.settings.data.train)}"),
@@ -103,7 +100,7 @@ def corpus_license(run: LoadedRun) -> str | None:
     data = run.settings.data
     if run.settings.start_from:
         return None
-    if _is_embedded(run):
+    if run.settings.data.embedded:
         return "CC0 1.0"
     file = CONFIGS / "corpus" / f"{data.name}.yaml"
     if not file.is_file() or not all(f"/{data.name}/" in f"/{prefix}" for prefix in data.train):
@@ -123,10 +120,6 @@ def _code(text: str) -> str:
 def _plain(text: str) -> str:
     """A name or version as it is, or as code if it could be markup."""
     return text if re.fullmatch(r"[\w.+ -]+", text) else _code(text)
-
-
-def _is_embedded(run: LoadedRun) -> bool:
-    return all(prefix.startswith(EMBEDDED) for prefix in run.settings.data.train)
 
 
 def _scores(splits: dict[str, Any]) -> str:

@@ -131,13 +131,8 @@ def log_prob_differences(
         for index, pair in enumerate(zip(sources, targets, strict=True))
         if all(len(ids) + 1 <= limit for ids, limit in zip(pair, limits, strict=True))
     ]
-    ours: dict[int, list[float]] = {}
     kept_sources, kept_targets = ([side[index] for index in kept] for side in (sources, targets))
-    for positions, batch in readable_batches([run], kept_sources, kept_targets, batch_tokens=4096):
-        indices = [kept[position] for position in positions]
-        lengths = (len(targets[index]) + 1 for index in indices)
-        for index, row, length in zip(indices, piece_log_probs([run], batch).tolist(), lengths, strict=True):
-            ours[index] = row[:length]
+    ours = {kept[position]: row for position, row in _readable_log_probs(run, kept_sources, kept_targets).items()}
     if not ours:
         return {}
     theirs = exported.forced_log_probs([sources[index] for index in ours], [targets[index] for index in ours])
@@ -145,6 +140,25 @@ def log_prob_differences(
         index: [abs(a - b) for a, b in zip(mine, other, strict=True)]
         for (index, mine), other in zip(ours.items(), theirs, strict=True)
     }
+
+
+def _readable_log_probs(
+    run: LoadedRun, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+) -> dict[int, list[float]]:
+    """log p of each target piece and of EOS, in nats, by the index of the pair; without the pairs that are too long."""
+    log_probs: dict[int, list[float]] = {}
+    for indices, batch in readable_batches([run], sources, targets, batch_tokens=4096):
+        for index, row in zip(indices, piece_log_probs([run], batch).tolist(), strict=True):
+            log_probs[index] = row[: len(targets[index]) + 1]
+    return log_probs
+
+
+def forced_log_probs(
+    run: LoadedRun, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+) -> list[list[float]]:
+    """log p of each target piece and of EOS, in nats, for pairs that the run can read."""
+    log_probs = _readable_log_probs(run, sources, targets)
+    return [log_probs[index] for index in range(len(sources))]
 
 
 def computes_alike(run: LoadedRun, engine: Engine, bound: float) -> bool:

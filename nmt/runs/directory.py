@@ -29,6 +29,7 @@ from nmt.files import (
     write_bytes,
     write_json,
 )
+from nmt.runs.included import included_models, is_included
 from nmt.text import Tokenizer, TokenizerPair
 from nmt.text.tone_marks import ToneMarks
 
@@ -80,6 +81,9 @@ class _Metrics(Stored):
 class RunDirectory:
     """Contains config.yaml, tokenizer.model (or one per language), model.safetensors, metrics.json, logs/ and
     checkpoints/.
+
+    Later commands write evaluations and exports to `results`, which is the same folder, or for a model that is included
+    in the package, a folder of the same name in runs/.
     """
 
     PARTS: ClassVar[tuple[str, ...]] = ("model", "search", "direction", "data")
@@ -89,7 +93,8 @@ class RunDirectory:
         self.path = path
         self.weights = path / _WEIGHTS
         self.checkpoints = path / "checkpoints"
-        self.exports = path / "exports"
+        self.results = Path("runs", path.name) if is_included(path) else path
+        self.exports = self.results / "exports"
         self.nonfinite = path / "nonfinite.json"
         self.logs = path / "logs"
 
@@ -118,7 +123,9 @@ class RunDirectory:
         if not self.path.is_dir():
             exists = os.path.lexists(self.path)
             reason = f"{self.path} is {not_a_folder(self.path)}" if exists else f"There is no folder {self.path}"
-            raise Mistake(f"{reason}; name the folder that training printed.")
+            included = " or ".join(included_models())
+            or_included = f", or a model that comes with nmt: {included}" if included else ""
+            raise Mistake(f"{reason}; name the folder that training printed{or_included}.")
         if not self.started:
             raise Mistake(
                 f"{self.path} is not a run directory: it has no {_CONFIG}. Name the folder that training printed."
@@ -141,11 +148,13 @@ class RunDirectory:
 
     def check_links(self, training: bool = False) -> None:
         """Raises Mistake if a folder in which commands write, or in which training does, is a link out of the run."""
-        check_links(self.path, [name for name in _FOLDERS if name != "logs"] if training else ["evaluation", "exports"])
-        if training:
-            # Only the folder itself: each training writes to a new folder there, and Weights & Biases leaves links to
-            # its own files elsewhere, which are broken in a copy of the run.
-            check_link(self.logs, self.path)
+        if not training:
+            check_links(self.results, ["evaluation", "exports"])
+            return
+        check_links(self.path, [name for name in _FOLDERS if name != "logs"])
+        # Only the folder itself: each training writes to a new folder there, and Weights & Biases leaves links to its
+        # own files elsewhere, which are broken in a copy of the run.
+        check_link(self.logs, self.path)
 
     def require_free(self, overwrite: bool) -> None:
         """Raises Mistake if a new run would overwrite something; `overwrite` allows it to replace a run."""

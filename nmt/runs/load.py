@@ -26,6 +26,7 @@ from nmt.models import Seq2Seq, VocabularySizes
 from nmt.models.base import Attending
 from nmt.models.embeddings import with_plain_weights
 from nmt.runs.directory import RunDirectory
+from nmt.runs.included import run_folder
 from nmt.runs.precision import check_precision, with_precision
 from nmt.runs.weights import header_matches, load_weights
 from nmt.text import TokenizerPair
@@ -96,13 +97,14 @@ def documents_to_read(run: LoadedRun, documents: str | None, lines: int) -> list
 
 
 def load_run(path: Path, device: str, precision: str = "float32") -> LoadedRun:
-    """The finished run in a folder.
+    """The finished run in a folder, or the included model with that name (see nmt.runs.included).
 
     Raises Mistake if the folder holds no finished run, if its files do not belong together, or if the device or the
     precision cannot be used, and DamagedWeights if a weight is NaN or infinite.
     """
     torch_device = choose_device(device)
     check_precision(precision, torch_device)
+    path = run_folder(path)
     directory = RunDirectory(path)
     directory.require_finished()
     directory.check_links()

@@ -1,6 +1,6 @@
-"""Reads the weights of a finished run, and rejects NaN, infinite or wrongly typed ones."""
+"""The file of a run's weights, some of them in 8 bits; rejects NaN, infinite or wrongly typed ones."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
 
 import safetensors.torch
@@ -14,6 +14,10 @@ _PRECISIONS = {"64-true": "F64", "64": "F64", "bf16-true": "BF16", "16-true": "F
 """The number format in which each trainer.precision stores weights, unless it is float32."""
 
 
+_SCALES = ".scales"
+"""Ends the name of the scales of a matrix in 8 bits: one factor for each row."""
+
+
 class DamagedWeights(CheckFailed):
     """Weights that are NaN or infinite, or of a number format that no training run stores."""
 
@@ -21,15 +25,25 @@ class DamagedWeights(CheckFailed):
 def header_matches(model: nn.Module, file: Path) -> bool:
     """Whether a safetensors file has the names and shapes of a model's weights; the model may be on the meta device.
 
-    Only the header of the file is read. Tensors that the model shares are stored once.
+    Only the header of the file is read. Tensors that the model shares are stored once, and a matrix in 8 bits has
+    one scale for each row.
     """
     expected = model.state_dict(keep_vars=True)
+    shapes, scales = {}, {}
     try:
         with safe_open(file, framework="pt") as stored:
-            shapes = {name: tuple(stored.get_slice(name).get_shape()) for name in stored.keys()}  # noqa: SIM118
+            names = stored.keys()
+            for name in names:
+                shape = tuple(stored.get_slice(name).get_shape())
+                if _is_scales(name, names):
+                    scales[name.removesuffix(_SCALES)] = shape
+                else:
+                    shapes[name] = shape
     except SafetensorError:
         return False
     if any(name not in expected or shape != tuple(expected[name].shape) for name, shape in shapes.items()):
+        return False
+    if any(shape != shapes.get(name, ())[:1] for name, shape in scales.items()):
         return False
     present = {id(expected[name]) for name in shapes}
     return all(id(tensor) in present for tensor in expected.values())
@@ -43,14 +57,61 @@ def load_weights(model: nn.Module, file: Path, precision: str) -> None:
     """
     allowed = ("F32", _PRECISIONS.get(precision, "F32"))
     with safe_open(file, "pt") as stored:
-        for name in stored.keys():  # noqa: SIM118
-            if (kind := stored.get_slice(name).get_dtype()) not in allowed:
+        names = stored.keys()
+        for name in names:
+            kind = stored.get_slice(name).get_dtype()
+            if kind not in allowed and not (kind == "I8" and name + _SCALES in names):
                 raise DamagedWeights(
                     f"{file} stores {name} as {kind}, but trainer.precision={precision} stores weights as "
                     f"{' or '.join(sorted(set(allowed)))}: copy the run's own file back, or train the run again."
                 )
-    safetensors.torch.load_model(model, file)
+    copy_weights(file, model)
     check_finite(model.state_dict(), file)
+
+
+def copy_weights(file: Path, model: nn.Module) -> None:
+    """Copies the weights in a file into a model with the same names and shapes (see `header_matches`)."""
+    # Not strict, because a tensor that the model shares is stored under only one of its names.
+    unexpected = model.load_state_dict(read_weights(file), strict=False).unexpected_keys
+    if unexpected:
+        raise RuntimeError(f"{file} holds {unexpected[0]}, which the model lacks.")
+
+
+def read_weights(file: Path) -> dict[str, Tensor]:
+    """The weights in a file by name; those in 8 bits are multiplied by the scales of their rows, in float32."""
+    stored = safetensors.torch.load_file(file)
+    return {
+        name: tensor.float() * _beside(stored[name + _SCALES], tensor) if name + _SCALES in stored else tensor
+        for name, tensor in stored.items()
+        if not _is_scales(name, stored)
+    }
+
+
+def in_8_bits(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The weights with every matrix rounded to 8 bits, as `read_weights` reads them.
+
+    A row is divided by its scale, which is its largest absolute value over 127, and rounded, so a weight changes by at
+    most half of the scale. Vectors, such as biases and the parameters of norms, stay as they are.
+    """
+    stored: dict[str, Tensor] = {}
+    for name, tensor in weights.items():
+        if tensor.ndim < 2 or not tensor.is_floating_point():
+            stored[name] = tensor
+            continue
+        scales = tensor.float().flatten(1).abs().amax(dim=1) / 127
+        scales[scales == 0] = 1.0
+        stored[name] = (tensor.float() / _beside(scales, tensor)).round().to(torch.int8)
+        stored[name + _SCALES] = scales
+    return stored
+
+
+def _is_scales(name: str, names: Container[str]) -> bool:
+    return name.endswith(_SCALES) and name.removesuffix(_SCALES) in names
+
+
+def _beside(scales: Tensor, tensor: Tensor) -> Tensor:
+    """The scales, shaped so that each one multiplies its row of the tensor."""
+    return scales.view(-1, *[1] * (tensor.ndim - 1))
 
 
 def check_finite(weights: Mapping[str, Tensor], file: Path) -> None:

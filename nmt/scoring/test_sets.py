@@ -104,7 +104,7 @@ def split_test_set(run: LoadedRun, name: str, out: str | None = None, remedy: st
     if name not in known:
         raise Mistake(unknown("split", name, known) + remedy)
     data = run.settings.data
-    folder = Path(out) if out else run.directory.path / "evaluation" / name
+    folder = Path(out) if out else run.directory.results / "evaluation" / name
     try:
         pairs = read_references(
             known[name],
@@ -113,7 +113,7 @@ def split_test_set(run: LoadedRun, name: str, out: str | None = None, remedy: st
             tone_marks_of(run.direction.target, run.settings.tokenizer.tone_marks),
         )
     except MissingFile as error:
-        stored = run.directory.path / "evaluation" / name / SENTENCES
+        stored = run.directory.results / "evaluation" / name / SENTENCES
         if not stored.is_file():
             raise MissingFile(f"{error}{remedy}") from error
         logger.warning(
@@ -189,10 +189,11 @@ def stored_pairs(run: LoadedRun) -> tuple[Path, Pairs] | None:
 
 def _evaluations(run: LoadedRun) -> Iterator[Path]:
     """The files of evaluations in the run directory: of the splits, in their order, and of other files."""
-    folder = run.directory.path / "evaluation"
-    files = [folder / name / SENTENCES for name in run.settings.data.held_out]
-    yield from (file for file in files if file.is_file())
-    yield from sorted((folder / "files").glob(f"*/{SENTENCES}"))
+    # An included model has sentences in its own folder, and what was evaluated later in another one.
+    for folder in dict.fromkeys((run.directory.results / "evaluation", run.directory.path / "evaluation")):
+        files = [folder / name / SENTENCES for name in run.settings.data.held_out]
+        yield from (file for file in files if file.is_file())
+        yield from sorted((folder / "files").glob(f"*/{SENTENCES}"))
 
 
 def _warn_of_changed_files(run: LoadedRun, prefix: str) -> None:
@@ -219,7 +220,7 @@ def own_test_set(
         references.append(translations)
     pairs = Pairs([normalize(line) for line in lines], references[0])
     gold = existing_file("alignment", alignment) if alignment else None
-    folder = Path(out) if out else run.directory.path / "evaluation" / "files" / source_file.stem
+    folder = Path(out) if out else run.directory.results / "evaluation" / "files" / source_file.stem
     return _test_set(run, pairs, references, gold, folder, looks_tokenized(references[0]))
 
 

@@ -11,6 +11,7 @@ from nmt.config.direction import Direction
 from nmt.errors import CheckFailed, Mistake, TemplatedMessage
 from nmt.exports.engines import load_with_engine
 from nmt.runs.directory import RunDirectory
+from nmt.runs.included import included_models, run_folder
 from nmt.runs.load import LoadedRun
 from nmt.runs.search import Engine
 from nmt.runs.weights import DamagedWeights
@@ -168,13 +169,17 @@ class Gallery:
 
 
 def _finished_runs(folder: Path) -> dict[Path, Direction | None]:
-    """The directions of the finished runs in a folder; None if a run is broken."""
+    """The directions of the finished runs in a folder, or of an included model; None if a run is broken."""
+    folder = run_folder(folder)
     run = RunDirectory(folder)
     if run.started:
         run.require_finished()
         return {folder: _direction(run)}
     if not folder.is_dir():
-        raise Mistake(f"There is no folder {folder}; run_dirs takes run directories, or folders that contain them.")
+        raise Mistake(
+            f"There is no folder {folder}; run_dirs takes run directories, folders that contain them, and the names of "
+            f"included models ({', '.join(included_models())})."
+        )
     found: dict[Path, Direction | None] = {}
     first: Exception | None = None
     for path in sorted(file.parent for file in folder.rglob("config.yaml")):

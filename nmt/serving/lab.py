@@ -24,6 +24,7 @@ from nmt.insight.sentence_pair import best_translation, check_index, check_lengt
 from nmt.maps.attention_map import EOS, AttentionMap, selected
 from nmt.maps.links import MapSelector
 from nmt.runs.load import LoadedRun
+from nmt.scoring.test_sets import stored_pairs
 from nmt.serving.batcher import QueueFull, Task
 from nmt.serving.gallery import Unavailable
 from nmt.serving.questions import (
@@ -52,6 +53,9 @@ _MOST_PIECES = 200
 """Maximum number of pieces per side. The size of a response with all maps grows with the product of both lengths."""
 _PASS_TOKENS = 512
 """Maximum number of tokens in a pass over variants of a sentence. A computation can stop only between passes."""
+
+_EXAMPLES, _MOST_EXAMPLE_WORDS = 6, 16
+"""How many of a run's own sentences are offered to try it on, and how many words each side of them may have."""
 
 _UNREAD_STREAMS = 16_000_000
 """Maximum number of characters that all streams together may keep for clients that read slowly."""
@@ -222,12 +226,22 @@ async def attribute(request: Request, service: ThisService, question: AttributeQ
     return await computed(request, service, question, action)
 
 
-@router.get("/examples", responses=failures(400, 403, 404))
-async def list_examples(request: Request, service: ThisService, run: str | None = None) -> list[dict[str, str]]:
-    """Some of the embedded corpus's pairs, in a run's direction; an empty list if the run has different languages."""
-    service.check_key(request)
-    direction = service.gallery.offered[run_name(service, run)].direction
-    return [{"source": pair.source, "target": pair.target} for pair in aligned_pairs(direction)]
+@router.get("/examples", responses=failures(400, 403, 404, 429, 500, 503, 504))
+async def list_examples(request: Request, service: ThisService, run: str | None = None) -> list[dict[str, Any]]:
+    """Sentences to try a run on: those that it stores, unless it was trained on the embedded corpus, and some of that
+    corpus's pairs, whose alignments are known (`aligned`), if the run has the same languages.
+    """
+
+    def action(run: LoadedRun) -> list[dict[str, Any]]:
+        pairs = None if run.settings.data.embedded else stored_pairs(run)
+        own = [] if pairs is None else [*zip(*pairs[1], strict=True)]
+        short = [pair for pair in own if max(len(side.split()) for side in pair) <= _MOST_EXAMPLE_WORDS]
+        return [
+            *({"source": source, "target": target, "aligned": False} for source, target in short[:_EXAMPLES]),
+            *({"source": pair.source, "target": pair.target, "aligned": True} for pair in aligned_pairs(run.direction)),
+        ]
+
+    return await computed(request, service, Question(run=run, text=""), action)
 
 
 @router.post("/align", responses=_FAILURES)

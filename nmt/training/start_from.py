@@ -5,8 +5,6 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-import safetensors.torch
-
 from nmt.config.direction import Direction
 from nmt.config.keys import leaves, value_at, with_values
 from nmt.config.messages import written
@@ -17,7 +15,9 @@ from nmt.errors import Mistake
 from nmt.models import DocumentModel, Seq2Seq
 from nmt.runs.directory import RunDirectory
 from nmt.runs.encoder import LoadedEncoder, build_encoder, load_encoder
+from nmt.runs.included import run_folder
 from nmt.runs.load import LoadedRun, load_run
+from nmt.runs.weights import copy_weights
 from nmt.sites import DOCUMENT_SITES, SENTENCE_SITES
 from nmt.text import TokenizerPair
 from nmt.training.origin import PretrainedRun
@@ -38,7 +38,7 @@ def finished_run(settings: RunSettings, run_dir: Path) -> PretrainedRun | None:
     name = settings.start_from
     if name is None:
         return None
-    path = Path(name)
+    path = run_folder(name)
     if path.resolve() == run_dir.resolve():
         raise Mistake(f"start_from={name} is also the run_dir, which would be overwritten: choose another run_dir.")
     if not path.is_dir():
@@ -231,12 +231,12 @@ def take_weights(start: PretrainedRun, model: Seq2Seq) -> None:
         target = model.sentence  # a document model may start from a sentence model
     if not isinstance(start, LoadedEncoder):
         logger.info("The weights come from %s; initializer has no effect", start.directory.path)
-        safetensors.torch.load_model(target, start.directory.weights)
+        copy_weights(start.directory.weights, target)
         return
     logger.info("The encoder and the embeddings come from %s; initializer sets the other weights", start.directory.path)
     # From the file, because load_encoder has already replaced FixNorm's parameters by plain weights.
     encoder = build_encoder(start.settings.model, start.tokenizers)
-    safetensors.torch.load_model(encoder, start.directory.weights)
+    copy_weights(start.directory.weights, encoder)
     # Not strict, because the file contains only the encoder's weights; they have the same names in the model.
     unexpected = target.load_state_dict(encoder.state_dict(), strict=False).unexpected_keys
     if unexpected:

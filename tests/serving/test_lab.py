@@ -13,6 +13,7 @@ from nmt.insight.attribution_maps import METHODS
 from nmt.insight.known_alignments import agreement, aligned_pairs
 from nmt.maps.links import MapSelector
 from nmt.runs.load import load_run
+from nmt.scoring.test_sets import stored_pairs
 from nmt.serving.batcher import Abandoned, Batcher
 
 TEXT = {"run": "maps_transformer", "text": "one two three."}
@@ -194,8 +195,9 @@ def test_a_cell_is_explained_by_numbers_that_fit_together(client: TestClient, ru
 
 
 def test_the_links_of_an_example_are_those_of_the_library(client: TestClient, here: Path) -> None:
-    [first, *_] = examples = client.get("/v1/examples", params={"run": "maps_transformer"}).json()
-    assert len(examples) == 12
+    examples = client.get("/v1/examples", params={"run": "maps_transformer"}).json()
+    [first, *others] = [example for example in examples if example["aligned"]]
+    assert len(others) == 11
     trained = load_run(Path("maps_transformer"), "cpu")
     pair = aligned_pairs(trained.direction)[0]
     assert (first["source"], first["target"]) == (pair.source, pair.target)
@@ -209,6 +211,16 @@ def test_the_links_of_an_example_are_those_of_the_library(client: TestClient, he
     np.testing.assert_allclose(answered["weights"], expected.weights, rtol=0, atol=ROUNDED)
     gold = {tuple(link) for link in [*answered["sure"], *answered["possible"]]}
     assert gold == pair.gold.possible
+
+
+def test_the_first_examples_are_sentences_that_the_run_stores(client: TestClient, here: Path) -> None:
+    examples = client.get("/v1/examples", params={"run": "maps_transformer"}).json()
+    own = [(example["source"], example["target"]) for example in examples if not example["aligned"]]
+    stored = stored_pairs(load_run(Path("maps_transformer"), "cpu"))
+    assert stored is not None
+    assert own == list(zip(*stored[1], strict=True))[: len(own)]
+    assert 1 <= len(own) <= 6
+    assert [example["aligned"] for example in examples] == [False] * len(own) + [True] * 12
 
 
 def test_search_settings_are_those_of_the_library(client: TestClient, here: Path) -> None:

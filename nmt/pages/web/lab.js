@@ -359,15 +359,18 @@ function fillRuns() {
 }
 
 async function fillExamples() {
-  const { run } = state, outside = OUTSIDE[runNamed(run)?.source ?? ""];
-  /** @type {import("./engine/interface.js").Pair[]} */
+  const { run } = state;
+  /** @type {import("./engine/interface.js").Example[]} */
   let examples = [];
   try { examples = await latest("examples", (signal) => engine.examples(run, signal)); } catch (error) { report(error); }
   const example = (/** @type {string} */ text, name = text) => button(name, () => { element.text.value = text; begin(text); });
-  const buttons = examples.slice(0, 6).map((pair) => example(pair.source));
+  const aligned = examples.filter((pair) => pair.aligned), own = examples.filter((pair) => !pair.aligned);
+  const buttons = (own.length ? own : aligned).slice(0, 6).map((pair) => example(pair.source));
+  // A run of the embedded corpus, which has no sentences of its own, has learned no other text.
+  const outside = own.length ? undefined : OUTSIDE[runNamed(run)?.source ?? ""];
   if (outside) buttons.splice(3, 0, example(outside, `${outside} (${label("outside")})`));
   element.examples.replaceChildren(...buttons);
-  setPairs(examples, report);
+  setPairs(aligned, report);
 }
 
 /** Starts with a new sentence, and drops the changes, which belong to the old one. @param {string} text */

@@ -8,8 +8,8 @@
  * @typedef {object} Engine
  * @property {(signal: AbortSignal) => Promise<Run[]>} runs the runs that can be asked; at least one
  * @property {(run: string, signal: AbortSignal) => Promise<Description>} describe
- * @property {(run: string, signal: AbortSignal) => Promise<Pair[]>} examples
- *   sentences in the languages of the run whose alignment is known; an empty list if there are none
+ * @property {(run: string, signal: AbortSignal) => Promise<Example[]>} examples
+ *   sentences to try the run on, and sentences in its languages whose alignment is known (aligned)
  * @property {(question: Question & Partial<Location>, signal: AbortSignal, tell: (step: Step) => void) => Promise<Found>} translate
  *   searches, and calls `tell` after each step; a step has a map if the question has a site
  * @property {(question: Question, signal: AbortSignal) => Promise<Translation>} attend
@@ -27,6 +27,7 @@
 
 /** @typedef {{ name: string, source: string, target: string, error?: string }} Run languages as codes, such as en; with an error, the run cannot be used */
 /** @typedef {{ source: string, target: string }} Pair */
+/** @typedef {Pair & { aligned: boolean }} Example */
 /** @typedef {{ site: string, layer: number | null, head: number | null }} Location null: all, or their mean */
 /**
  * @typedef {object} Description

@@ -1,0 +1,27 @@
+"""The translation models that come with this package, which are used by name instead of a folder."""
+
+import os
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+_FOLDERS = (_PACKAGE / "_models", _PACKAGE.parent / "models")
+"""In the wheel and in a checkout."""
+
+
+def included_models() -> dict[str, Path]:
+    """The run directories of the included models by name, such as en-vi."""
+    folder = next((path for path in _FOLDERS if path.is_dir()), None)
+    if folder is None:
+        return {}
+    return {file.parent.name: file.parent for file in sorted(folder.glob("*/config.yaml"))}
+
+
+def run_folder(name: str | Path) -> Path:
+    """The run directory that a user names: a folder, or an included model if no folder has that name."""
+    path = Path(name)
+    return path if os.path.lexists(path) else included_models().get(str(name), path)
+
+
+def is_included(folder: Path) -> bool:
+    """Whether this is the run directory of an included model, in which commands must not write."""
+    return folder in included_models().values()

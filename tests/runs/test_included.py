@@ -1,0 +1,60 @@
+"""Models that come with the package, by name."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import nmt
+from nmt.commands.compare import compare
+from nmt.commands.evaluate import evaluate
+from nmt.commands.export_attention import export_attention
+from nmt.config.job import Job
+from nmt.errors import Mistake
+from nmt.runs.included import included_models
+from nmt.serving.gallery import Gallery
+
+
+@pytest.fixture
+def included(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The run directory of an included model called numbers; the corpus is in the current folder."""
+    monkeypatch.setattr("nmt.runs.included._FOLDERS", (tmp_path / "missing", tmp_path / "models"))
+    for file in folder.iterdir():
+        if file.is_file():
+            shutil.copy(file, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return Path(shutil.copytree(folder / "maps_transformer", tmp_path / "models" / "numbers"))
+
+
+def files(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_commands_find_it_and_write_nothing_into_it(
+    included: Path, job: Callable[..., Job], capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = files(included)
+    assert included_models() == {"numbers": included}
+    assert nmt.load("numbers").runs[0].directory.path == included
+    Path("in.en").write_text("one two\n", encoding="utf-8")
+    export_attention(job("export_attention", run_dir="numbers", input="in.en", out="maps", formats="[csv]"))
+    evaluate(job("evaluate", run_dir="numbers"))
+    compare(job("compare", run_dirs="[numbers]", out="table"))
+    assert Path("runs/numbers/evaluation/test/scores.json").is_file()
+    gallery = Gallery([Path("numbers")], "cpu", "float32", max_models=1)
+    assert list(gallery.offered) == ["numbers"]
+    assert files(included) == before
+
+
+def test_a_folder_of_the_same_name_comes_first(included: Path) -> None:
+    Path("numbers").mkdir()
+    with pytest.raises(Mistake, match="numbers is not a run directory"):
+        nmt.load("numbers")
+
+
+def test_an_unknown_name_is_answered_with_those_that_there_are(included: Path) -> None:
+    with pytest.raises(Mistake, match=r"There is no folder letters; .* or a model that comes with nmt: numbers"):
+        nmt.load("letters")
+    with pytest.raises(Mistake, match=r"There is no folder letters; .* the names of included models \(numbers\)"):
+        Gallery([Path("letters")], "cpu", "float32", max_models=1)
