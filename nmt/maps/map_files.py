@@ -1,6 +1,8 @@
 """Attention maps on disk: manifest.json and one .npz for each sentence; see docs/reference/map_format.md."""
 
+import io
 import json
+import math
 import re
 import tempfile
 import tokenize
@@ -8,7 +10,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -30,6 +32,9 @@ CONVENTION = (
 )
 _FOLDER = "maps"
 _LARGEST_MANIFEST = 2**28  # bytes; a sentence needs about a thousand
+LARGEST_ARRAYS = 2**31
+"""Bytes of the arrays of a sentence; 12 layers with 16 heads need less for 800 pieces."""
+_LARGEST_HEADER = 1024  # bytes of an array's header; numpy writes 128
 _FILE = re.compile(rf"{_FOLDER}/\d+(-\d+)?\.npz", re.ASCII)
 _LOCAL = ("center", "allowed", "prior")
 _ATTRIBUTION, _MASK = "attribution", "mask"
@@ -70,8 +75,13 @@ class _Manifest(Stored):
     sentences: list[_Entry]
 
 
+class _NotMaps(Exception):  # noqa: N818
+    """An archive holds something other than the maps that its manifest describes."""
+
+
 # What numpy and zipfile raise for a damaged .npz file.
 _DAMAGED = (
+    _NotMaps,
     tokenize.TokenError,  # numpy reads a header as Python
     SyntaxError,
     OverflowError,
@@ -149,27 +159,25 @@ class MapFolder:
             raise Mistake(
                 f"{self.path / MANIFEST} names '{entry['file']}', which is not a file of maps: export the maps again."
             )
-        path = self.path / entry["file"]
-        if not path.is_file() or file_digest(path) != entry["sha256"]:
-            raise Mistake(f"{path} is missing or differs from its manifest: export the maps again.")
         source_pieces, target_pieces = entry["source_pieces"], entry["target_pieces"]
         earlier = [EarlierPair(*pair) for pair in entry.get("earlier", [])]
         labels = site_labels(source_pieces, target_pieces, earlier)
+        sizes = {site: (item["layers"], item["heads"]) for site, item in self.manifest["sites"].items()}
+        known = _known_arrays(sizes, labels)
+        path = self.path / entry["file"]
+        damaged = Mistake(f"{path} is damaged: export the maps again.")
+        # Before the digest, because a file may consist of holes. Incompressible arrays need half of this.
+        if path.is_file() and path.stat().st_size > sum(array.most_bytes for array in known.values()):
+            raise damaged
+        if not path.is_file() or file_digest(path) != entry["sha256"]:
+            raise Mistake(f"{path} is missing or differs from its manifest: export the maps again.")
         try:
-            # Pickled objects could run code when they are loaded.
-            with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-                arrays = {name: stored[name] for name in stored.files}
+            arrays = _read_arrays(path, known)
+        except Mistake:  # a ValueError too
+            raise
         except _DAMAGED as error:
-            raise Mistake(f"{path} is damaged: export the maps again.") from error
-        # A member that is not in numpy's format is read as bytes.
-        if not all(isinstance(array, np.ndarray) for array in arrays.values()):
-            raise Mistake(f"{path} is damaged: export the maps again.")
-        try:
-            maps = [_map(site, arrays, labels) for site in arrays if "." not in site]
-            if not maps:
-                raise Mistake("There are no weights.")
-        except Mistake as error:  # anything else is a bug
-            raise Mistake(f"{path} is damaged: export the maps again.") from error
+            raise damaged from error
+        maps = [_map(site, arrays, labels[site]) for site in arrays if "." not in site]
         return SentenceMaps(
             line=entry["line"],
             rank=entry["rank"],
@@ -181,34 +189,90 @@ class MapFolder:
         )
 
 
-def _map(site: str, arrays: Mapping[str, Any], labels_of_sites: Mapping[str, Labels]) -> AttentionMap:
-    if site not in labels_of_sites:
-        raise Mistake(f"'{site}' is not a site of attention.")
-    weights, labels = arrays[site], labels_of_sites[site]
-    shapes = {"center": weights.shape[:-1], "allowed": weights.shape, "prior": weights.shape}
-    if weights.ndim != 4 or weights.shape[2:] != (len(labels.inputs), len(labels.columns)) or weights.dtype.kind != "f":
-        raise Mistake(f"Weights of shape {weights.shape} do not fit the pieces of the manifest.")
-    parts: list[Any] = [arrays.get(f"{site}.{part}") for part in (*_LOCAL, _ATTRIBUTION, _MASK)]
-    *local, attribution, mask = parts
-    if attribution is not None and (attribution.shape != weights.shape or attribution.dtype.kind != "f"):
-        raise Mistake(f"Attributions of shape {attribution.shape} do not match weights of shape {weights.shape}.")
-    if mask is not None and (mask.shape != weights.shape[2:] or mask.dtype != bool):
-        raise Mistake(f"A mask of shape {mask.shape} does not match weights of shape {weights.shape}.")
-    given = {part: array for part, array in zip(_LOCAL, local, strict=True) if array is not None}
-    if given and not {"center", "allowed"} <= given.keys():
-        raise Mistake("The local window is incomplete.")
-    for part, array in given.items():
-        if array.shape != shapes[part] or array.dtype.kind != ("b" if part == "allowed" else "f"):
-            raise Mistake(f"{part} has shape {array.shape}, but the weights have shape {weights.shape}.")
+class _Known(NamedTuple):
+    """An array that a file of maps may hold."""
+
+    shape: tuple[int, ...]
+    kind: str
+    """numpy's letter: f for floating-point numbers, b for truth values."""
+
+    @property
+    def most_bytes(self) -> int:
+        """The size of the largest such array with its header."""
+        return 8 * math.prod(self.shape) + _LARGEST_HEADER
+
+
+def _known_arrays(sizes: Mapping[str, tuple[int, int]], labels_of_sites: Mapping[str, Labels]) -> dict[str, _Known]:
+    """All arrays that a file may hold, by name. `sizes` are the numbers of layers and heads of each site."""
+    known: dict[str, _Known] = {}
+    for site in sizes.keys() & labels_of_sites.keys():
+        labels = labels_of_sites[site]
+        rows_and_columns = len(labels.inputs), len(labels.columns)
+        shape = (*sizes[site], *rows_and_columns)
+        known[site] = known[f"{site}.{_ATTRIBUTION}"] = known[f"{site}.prior"] = _Known(shape, "f")
+        known[f"{site}.center"] = _Known(shape[:-1], "f")
+        known[f"{site}.allowed"] = _Known(shape, "b")
+        known[f"{site}.{_MASK}"] = _Known(rows_and_columns, "b")
+    return known
+
+
+def _needed(name: str) -> set[str]:
+    """The arrays that a file with this one must hold too: those of its site, and of a local window the other parts."""
+    site, _, part = name.partition(".")
+    return {site, f"{site}.center", f"{site}.allowed"} if part in _LOCAL else {site}
+
+
+def _read_arrays(path: Path, known: Mapping[str, _Known]) -> dict[str, Any]:
+    """The arrays of a file. Raises Mistake if they are too large, and _NotMaps if one is not among the `known`.
+
+    All sizes are checked before anything is unpacked, because a few bytes may claim, or unpack to, any number.
+    """
+    with zipfile.ZipFile(path) as archive:
+        members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
+        complete = all(_needed(name) <= members.keys() for name in members)
+        if not members or len(members) < len(archive.infolist()) or not members.keys() <= known.keys() or not complete:
+            raise _NotMaps
+        for name, member in members.items():
+            # zipfile does not bound the memory that the other ways of compression need.
+            if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise _NotMaps
+            with archive.open(member) as stream:
+                start = io.BytesIO(stream.read(_LARGEST_HEADER))
+            if np.lib.format.read_magic(start) != (1, 0):
+                raise _NotMaps
+            shape, _, kind = np.lib.format.read_array_header_1_0(start)
+            expected = math.prod(shape) * kind.itemsize + start.tell()
+            if (shape, kind.kind) != known[name] or kind.itemsize > 8 or member.file_size != expected:
+                raise _NotMaps
+        _check_size(f"{path} holds arrays", sum(member.file_size for member in members.values()))
+        arrays: dict[str, Any] = {}
+        for name, member in members.items():
+            with archive.open(member) as stream:
+                # Pickled objects could run code when they are loaded.
+                arrays[name] = np.lib.format.read_array(stream, allow_pickle=False)
+    return arrays
+
+
+def _check_size(what: str, size: int) -> None:
+    """Raises Mistake if the arrays of a sentence need too much memory."""
+    if size > LARGEST_ARRAYS:
+        raise Mistake(
+            f"{what} of more than {LARGEST_ARRAYS / 2**30:g} GiB, which is too much to read: export the maps again "
+            "with a lower max_tokens."
+        )
+
+
+def _map(site: str, arrays: Mapping[str, Any], labels: Labels) -> AttentionMap:
+    local = [arrays.get(f"{site}.{part}") for part in _LOCAL]
     return AttentionMap(
         site=site,
-        weights=weights,
+        weights=arrays[site],
         inputs=labels.inputs,
         outputs=labels.outputs,
         columns=labels.columns,
         local=None if local[0] is None else LocalWindow(*local),
-        attribution=attribution,
-        mask=mask,
+        attribution=arrays.get(f"{site}.{_ATTRIBUTION}"),
+        mask=arrays.get(f"{site}.{_MASK}"),
     )
 
 
@@ -273,6 +337,7 @@ def _write(folder: Path, sentence: SentenceMaps) -> dict[str, Any]:
         for part in _LOCAL if item.local else ():
             if (array := getattr(item.local, part)) is not None:
                 arrays[f"{item.site}.{part}"] = array
+    _check_size(f"The maps of line {sentence.line} are arrays", sum(array.nbytes for array in arrays.values()))
     name = f"{file_stem(sentence.line, sentence.rank)}.npz"
     with open(folder / name, "wb") as file:
         np.savez_compressed(file, **arrays)

@@ -1,4 +1,9 @@
+import io
 import json
+import os
+import tracemalloc
+import warnings
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -204,6 +209,62 @@ def test_pickles_and_wrong_shapes_are_refused(tmp_path: Path) -> None:
         give(bytes(content))
         with pytest.raises(Mistake, match=r"00001\.npz is damaged"):
             next(folder.sentences())
+
+
+BOMBS = [
+    "deflated zeros",
+    "a claim of its header",
+    "a claim of the archive",
+    "many copies",
+    "a header without end",
+    "lzma",
+]
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+@pytest.mark.parametrize("agrees", [False, True], ids=["the manifest is right", "the manifest agrees"])
+def test_arrays_larger_than_the_manifest_allows_are_not_unpacked(tmp_path: Path, bomb: str, agrees: bool) -> None:
+    """A few kilobytes may claim, or unpack to, any number of bytes."""
+    layers = 2**25
+    folder = write_maps(tmp_path, [sentence(1)], {"cross": {**SITE, "layers": layers if agrees else 2}}, {"lines": 5})
+    file, header = tmp_path / "maps" / "00001.npz", io.BytesIO()
+    shape = {"descr": "<f4", "fortran_order": False, "shape": (layers, 3, 2, 4)}
+    np.lib.format.write_array_header_1_0(header, shape)
+    start = b"\x93NUMPY\x02\0\xff\xff\xff\xff" if bomb == "a header without end" else header.getvalue()
+    data = start + b"\0" * (0 if "claim" in bomb else 2**23)
+    kind = zipfile.ZIP_LZMA if bomb == "lzma" else zipfile.ZIP_DEFLATED
+    with warnings.catch_warnings(), zipfile.ZipFile(file, "w", kind) as archive:
+        warnings.simplefilter("ignore")  # zipfile warns of copies
+        for _ in range(3 if bomb == "many copies" else 1):
+            archive.writestr("cross.npy", data)
+    if bomb == "a claim of the archive":
+        content = bytearray(file.read_bytes())
+        size = content.index(b"PK\x01\x02") + 24
+        content[size : size + 4] = (layers * 3 * 2 * 4 * 4 + len(start)).to_bytes(4, "little")
+        file.write_bytes(content)
+    folder.manifest["sentences"][0]["sha256"] = file_digest(file)
+    tracemalloc.start()
+    with pytest.raises(Mistake) as refused:
+        next(folder.sentences())
+    largest = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    too_large = agrees and bomb == "a claim of the archive"
+    message = "holds arrays of more than 2 GiB, which is too much to read: export the maps again with a lower"
+    assert f"{file} {message if too_large else 'is damaged: export the maps again'}" in str(refused.value)
+    assert largest < 2**22
+
+
+def test_arrays_that_could_not_be_read_are_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nmt.maps.map_files.LARGEST_ARRAYS", 100)
+    with pytest.raises(Mistake, match=r"The maps of line 1 are arrays of more than .* with a lower max_tokens"):
+        write_maps(tmp_path, [sentence(1)], SITES, {"lines": 5})
+
+
+def test_a_file_with_a_terabyte_of_holes_is_not_read(tmp_path: Path) -> None:
+    folder = write_maps(tmp_path, [sentence(1)], SITES, {"lines": 5})
+    os.truncate(tmp_path / "maps" / "00001.npz", 2**40)
+    with pytest.raises(Mistake, match=r"00001\.npz is damaged"):
+        next(folder.sentences())
 
 
 def test_a_bug_in_building_a_map_does_not_call_its_file_damaged(
