@@ -109,6 +109,9 @@ class Batcher:
         self.sentences_per_second = 10.0
         """A moving average from which Retry-After is computed. It starts at 10."""
         self._waiting: list[_QueuedSentence] = []
+        # Held while sentences join the queue or the thread takes some. The event loop itself takes them only while the
+        # thread does no search. Nobody waits for anything else meanwhile, so neither side can keep the other.
+        self._queue = threading.Lock()
         self._computing = 0
         self._arrived = asyncio.Event()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="model")
@@ -149,7 +152,8 @@ class Batcher:
             _QueuedSentence(task, sentence, prefix, loop.create_future())
             for sentence, prefix in zip(sentences, prefixes or [""] * len(sentences), strict=True)
         ]
-        self._waiting.extend(request)
+        with self._queue:
+            self._waiting.extend(request)
         self._arrived.set()
         try:
             return list(await asyncio.gather(*(sentence.done for sentence in request)))
@@ -210,10 +214,8 @@ class Batcher:
         if search.shortest > _LONG and self._computations and self._computations[0].run == search.run:
             self._run_next_computation()
         else:
-            # A copy, because the event loop changes the list. Most often, nothing is there.
-            if not any(search.yields_to(sentence) for sentence in list(self._waiting)):
-                return
-            batch = asyncio.run_coroutine_threadsafe(self._take_shorter(search), self._loop).result()
+            with self._queue:
+                batch = self._taken(self._fitting(search.yields_to))
             if not batch:
                 return
             outcome: Sequence[TranslatedLine] | Exception
@@ -224,10 +226,6 @@ class Batcher:
             self._loop.call_soon_threadsafe(_deliver, batch, outcome)
         self._search, self._wanted = search, wanted
         search.next_break = time.monotonic() + (time.monotonic() - now)
-
-    async def _take_shorter(self, search: "_Search") -> list[_QueuedSentence]:
-        """Takes a batch of much shorter sentences than those of the search off the queue."""
-        return self._taken(self._fitting(search.yields_to))
 
     def _check_room(self, new: int) -> None:
         """Raises QueueFull if the queue is not empty and has no room for `new` more."""

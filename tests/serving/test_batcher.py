@@ -4,8 +4,9 @@ import asyncio
 import gc
 import random
 import threading
+import time
 import weakref
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import TypeVar
@@ -261,6 +262,50 @@ def test_a_long_text_lets_a_short_request_go_first(
         assert [await long, await short, await other] == [long_alone, short_alone, long_alone]
         assert done == [short, long, other]
         assert sizes == ([1, 1, 1] if what == "a sentence" else [1, 1])
+
+    with_batcher(gallery, action)
+
+
+def test_a_search_never_waits_for_the_event_loop(gallery: Gallery, task: Task) -> None:
+    """A loop that is busy, or stops for good, must not keep the thread, for which the process waits when it ends."""
+
+    async def action(batcher: Batcher, sizes: list[int]) -> None:
+        steps = Steps(batcher)
+        long = asyncio.ensure_future(batcher.translate(task, [LONG]))
+        await asyncio.to_thread(steps.begun.wait, 10)
+        short = asyncio.ensure_future(batcher.translate(task, ["one"]))
+        await asyncio.sleep(0)
+        steps.go_on.set()
+        until = time.monotonic() + 5
+        while len(sizes) < 2 and time.monotonic() < until:
+            time.sleep(0.01)  # the loop takes no turn meanwhile
+        assert sizes == [1, 1]
+        assert [len(await request) for request in (short, long)] == [1, 1]
+
+    with_batcher(gallery, action)
+
+
+def test_no_sentence_is_lost_that_arrives_while_a_search_takes_others(gallery: Gallery, task: Task) -> None:
+    class Slow(list[_QueuedSentence]):
+        """Takes long between its last sentence and its end."""
+
+        def __iter__(self) -> Iterator[_QueuedSentence]:
+            yield from super().__iter__()
+            begun.set()
+            time.sleep(0.1)
+
+    begun = threading.Event()
+
+    async def action(batcher: Batcher, sizes: list[int]) -> None:
+        batcher._dispatcher.cancel()  # as if a batch was being searched
+        batcher._waiting = Slow()
+        search = asyncio.create_task(asyncio.to_thread(batcher._let_others_go_first, batchers._Search(task.run, 2000)))
+        await asyncio.to_thread(begun.wait, 10)
+        request = asyncio.ensure_future(batcher.translate(task, ["one"]))
+        await asyncio.sleep(0)
+        await search
+        assert [queued.sentence for queued in batcher._waiting] == ["one"]
+        request.cancel()
 
     with_batcher(gallery, action)
 
