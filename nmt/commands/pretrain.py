@@ -1,13 +1,11 @@
 """nmt.pretrain: from text without translations to the run directory of a pretrained encoder."""
 
-import logging
 from collections.abc import Mapping
 
 from nmt.config.job import Job
 from nmt.config.nodes import Config
 from nmt.config.schema import EncoderSettings, PretrainSettings
 from nmt.models import MaskedTransformer
-from nmt.ranks import rank
 from nmt.runs.directory import EncoderDirectory
 from nmt.runs.record import print_run
 from nmt.training.loop import fit, ready_to_score, writing
@@ -15,9 +13,7 @@ from nmt.training.masked_task import masked_score
 from nmt.training.out_of_memory import halving_batches
 from nmt.training.preparation import Prepared, prepare, run_folder
 from nmt.training.pretraining import MaskedPretraining
-from nmt.training.resume import AlreadyFinished
-
-logger = logging.getLogger(__name__)
+from nmt.training.resume import printing_if_finished
 
 
 def pretrain(job: Job[PretrainSettings]) -> None:
@@ -36,12 +32,8 @@ def pretrain(job: Job[PretrainSettings]) -> None:
         if result:
             print_run(run)
 
-    try:
+    with printing_if_finished(run):
         halving_batches(attempt)
-    except AlreadyFinished as finished:  # A loop that repeats the command until it succeeds ends here.
-        if rank() == 0:
-            logger.info("%s", finished)
-            print_run(run)
 
 
 def score(prepared: Prepared[EncoderSettings, MaskedTransformer], result: Config) -> None:

@@ -1,5 +1,6 @@
 """The settings of nmt.serve."""
 
+import re
 from typing import Annotated
 
 from pydantic import Field
@@ -18,6 +19,11 @@ from nmt.config.fields import (
     expects,
 )
 from nmt.errors import Mistake
+
+_ORIGIN = re.compile(
+    r"(?!http://.*:80$|https://.*:443$)[a-z][a-z\d+.-]*://([a-z\d._-]+|\[[a-f\d:.]+\])(:\d+)?", re.ASCII
+)
+_HOST = re.compile(r"\*|[\w.-]+", re.ASCII)
 
 
 class ServeSettings(Keys):
@@ -48,4 +54,14 @@ class ServeSettings(Keys):
             raise Mistake("run_dirs is an empty list; name at least one run directory, or a folder that contains runs.")
         if "*" in self.allow_origins:
             raise Mistake("allow_origins is '*', which lets every web page use the server; name the allowed origins.")
+        # They are compared with what browsers send, so another spelling would never match.
+        for origin in self.allow_origins:
+            if not _ORIGIN.fullmatch(origin):
+                raise Mistake(
+                    f"allow_origins contains '{origin}', which no browser sends as an origin; write scheme and host in "
+                    "lower case, and the port if it is not the usual one, as in https://my.org."
+                )
+        for host in self.allowed_hosts:
+            if not _HOST.fullmatch(host):
+                raise Mistake(f"allowed_hosts contains '{host}'; write a name without scheme and port, as in my.org.")
         return self

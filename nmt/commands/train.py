@@ -1,6 +1,5 @@
 """nmt.train: from a configuration to a finished run directory."""
 
-import logging
 from collections.abc import Mapping
 
 from nmt.config.job import Job
@@ -9,19 +8,17 @@ from nmt.config.schema import RunSettings, TrainSettings
 from nmt.errors import CheckFailed
 from nmt.models import Seq2Seq
 from nmt.pages.film import write_film
-from nmt.ranks import rank
 from nmt.runs.directory import RunDirectory
 from nmt.runs.load import LoadedRun
+from nmt.runs.memory import on_out_of_memory
 from nmt.runs.precision import with_precision
 from nmt.runs.record import print_run
 from nmt.scoring.run_scores import score_test_split
 from nmt.training.loop import fit, ready_to_score, writing
-from nmt.training.out_of_memory import halving_batches, is_out_of_memory
+from nmt.training.out_of_memory import halving_batches
 from nmt.training.preparation import Prepared, prepare, run_folder
-from nmt.training.resume import AlreadyFinished
+from nmt.training.resume import printing_if_finished
 from nmt.training.translation import Translation
-
-logger = logging.getLogger(__name__)
 
 
 def train(job: Job[TrainSettings]) -> None:
@@ -40,12 +37,8 @@ def train(job: Job[TrainSettings]) -> None:
         if result:
             print_run(run)
 
-    try:
+    with printing_if_finished(run):
         halving_batches(attempt)
-    except AlreadyFinished as finished:  # A loop that repeats the command until it succeeds ends here.
-        if rank() == 0:
-            logger.info("%s", finished)
-            print_run(run)
 
 
 def score(prepared: Prepared[RunSettings, Seq2Seq], result: Config) -> None:
@@ -56,14 +49,10 @@ def score(prepared: Prepared[RunSettings, Seq2Seq], result: Config) -> None:
     directory, settings, device = prepared.run, prepared.settings, ready_to_score(prepared)
     model = with_precision(prepared.model, "float32", device)
     run = LoadedRun(directory, settings, prepared.tokenizers, model, device)
-    try:
+    remedy = "free some memory, and add resume=true to the command to score the run"
+    if device.type != "cpu":
+        remedy = "add resume=true trainer.accelerator=cpu to the command to score the run on the CPU"
+    with on_out_of_memory(lambda: CheckFailed(f"Out of memory while scoring. Training is complete: {remedy}.")):
         scores = score_test_split(run)
-    except Exception as error:
-        if not is_out_of_memory(error):
-            raise
-        remedy = "free some memory, and add resume=true to the command to score the run"
-        if device.type != "cpu":
-            remedy = "add resume=true trainer.accelerator=cpu to the command to score the run on the CPU"
-        raise CheckFailed(f"Out of memory while scoring. Training is complete: {remedy}.") from error
     prepared.complete(result, {"test": [score.record() for score in scores]} if scores else {})
     write_film(directory.path / "probes")

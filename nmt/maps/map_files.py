@@ -263,7 +263,7 @@ def _check_size(what: str, size: int) -> None:
 
 
 def _map(site: str, arrays: Mapping[str, Any], labels: Labels) -> AttentionMap:
-    local = [arrays.get(f"{site}.{part}") for part in _LOCAL]
+    local: list[Any] = [arrays.get(f"{site}.{part}") for part in _LOCAL]
     return AttentionMap(
         site=site,
         weights=arrays[site],

@@ -15,7 +15,7 @@ from nmt.models import MaskedTransformer, VocabularySizes
 from nmt.models.embeddings import with_plain_weights
 from nmt.runs.directory import EncoderDirectory
 from nmt.runs.load import choose_device
-from nmt.runs.weights import header_matches, load_weights
+from nmt.runs.weights import enough_memory, header_matches, load_weights
 from nmt.text import TokenizerPair
 
 
@@ -65,7 +65,8 @@ def load_encoder(path: Path, device: str) -> LoadedEncoder:
     # Before anything is allocated: a model of any size can be described in one line.
     if not header_matches(trial, directory.weights):
         raise damaged
-    model = build_encoder(settings.model, tokenizers)
+    with enough_memory(directory.weights):
+        model = build_encoder(settings.model, tokenizers)
     try:
         load_weights(model, directory.weights, settings.trainer.precision)
     except (RuntimeError, SafetensorError) as error:

@@ -28,7 +28,7 @@ from nmt.models.embeddings import with_plain_weights
 from nmt.runs.directory import RunDirectory
 from nmt.runs.included import run_folder
 from nmt.runs.precision import check_precision, with_precision
-from nmt.runs.weights import header_matches, load_weights
+from nmt.runs.weights import enough_memory, header_matches, load_weights
 from nmt.text import TokenizerPair
 
 DEVICES = ("auto", "cpu", "cuda")
@@ -100,7 +100,7 @@ def load_run(path: Path, device: str, precision: str = "float32") -> LoadedRun:
     """The finished run in a folder, or the included model with that name (see nmt.runs.included).
 
     Raises Mistake if the folder holds no finished run, if its files do not belong together, or if the device or the
-    precision cannot be used, and DamagedWeights if a weight is NaN or infinite.
+    precision cannot be used, DamagedWeights if a weight is NaN or infinite, and CheckFailed if the memory is full.
     """
     torch_device = choose_device(device)
     check_precision(precision, torch_device)
@@ -132,7 +132,8 @@ def load_run(path: Path, device: str, precision: str = "float32") -> LoadedRun:
     # Before anything is allocated: a model of any size can be described in one line.
     if not header_matches(trial, directory.weights):
         raise damaged
-    model = build_model(settings.model, tokenizers, settings.context.model)
+    with enough_memory(directory.weights):
+        model = build_model(settings.model, tokenizers, settings.context.model)
     try:
         load_weights(model, directory.weights, settings.trainer.precision)
     except (RuntimeError, SafetensorError) as error:

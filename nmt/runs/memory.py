@@ -1,9 +1,12 @@
-"""Refuses a model whose weights do not fit into memory, before they are allocated."""
+"""Refuses a model whose weights do not fit into memory, before they are allocated, and explains failed allocations."""
 
 import os
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import torch
 from torch import nn
 
 from nmt.errors import Mistake
@@ -35,3 +38,24 @@ def largest_memory() -> int:
     written = [file.read_text().strip() for file in map(Path, _CONTAINER) if file.is_file()]
     container = [int(limit) for limit in written if limit.isdecimal()]  # 'max' is no limit
     return min([machine, *container, *([] if process == resource.RLIM_INFINITY else [process])])
+
+
+@contextmanager
+def on_out_of_memory(explained: Callable[[], Exception]) -> Iterator[None]:
+    """If an allocation on the device or on the CPU fails inside the block, raises what `explained` returns instead."""
+    try:
+        yield
+    except Exception as error:
+        if not _is_out_of_memory(error):
+            raise
+        raise explained() from error
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    # torch has no class for a failed allocation on the CPU. Most allocations succeed on Linux, where the kernel kills
+    # the process when it uses the memory.
+    return isinstance(error, RuntimeError) and any(
+        text in str(error) for text in ("DefaultCPUAllocator: can't allocate memory", "std::bad_alloc")
+    )

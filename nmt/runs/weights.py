@@ -1,6 +1,7 @@
 """The file of a run's weights, some of them in 8 bits; rejects NaN, infinite or wrongly typed ones."""
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import safetensors.torch
@@ -9,6 +10,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from nmt.errors import CheckFailed
+from nmt.runs.memory import on_out_of_memory
 
 _PRECISIONS = {"64-true": "F64", "64": "F64", "bf16-true": "BF16", "16-true": "F16"}
 """The number format in which each trainer.precision stores weights, unless it is float32."""
@@ -16,6 +18,8 @@ _PRECISIONS = {"64-true": "F64", "64": "F64", "bf16-true": "BF16", "16-true": "F
 
 _SCALES = ".scales"
 """Ends the name of the scales of a matrix in 8 bits: one factor for each row."""
+_LARGEST_NUMBER = 8  # bytes
+_LARGEST_ENTRY = 4096  # bytes that the header needs for a tensor, with the names of those that are the same
 
 
 class DamagedWeights(CheckFailed):
@@ -29,9 +33,13 @@ def header_matches(model: nn.Module, file: Path) -> bool:
     one scale for each row.
     """
     expected = model.state_dict(keep_vars=True)
+    # A file of holes may have any size, and opening it maps all of it into memory.
+    most = sum(_LARGEST_NUMBER * tensor.numel() + _LARGEST_ENTRY for tensor in expected.values()) + _LARGEST_ENTRY
+    if file.stat().st_size > most:
+        return False
     shapes, scales = {}, {}
     try:
-        with safe_open(file, framework="pt") as stored:
+        with enough_memory(file), safe_open(file, framework="pt") as stored:
             names = stored.keys()
             for name in names:
                 shape = tuple(stored.get_slice(name).get_shape())
@@ -56,7 +64,7 @@ def load_weights(model: nn.Module, file: Path, precision: str) -> None:
     they are NaN, infinite or in another number format.
     """
     allowed = ("F32", _PRECISIONS.get(precision, "F32"))
-    with safe_open(file, "pt") as stored:
+    with enough_memory(file), safe_open(file, "pt") as stored:
         names = stored.keys()
         for name in names:
             kind = stored.get_slice(name).get_dtype()
@@ -65,8 +73,22 @@ def load_weights(model: nn.Module, file: Path, precision: str) -> None:
                     f"{file} stores {name} as {kind}, but trainer.precision={precision} stores weights as "
                     f"{' or '.join(sorted(set(allowed)))}: copy the run's own file back, or train the run again."
                 )
-    copy_weights(file, model)
-    check_finite(model.state_dict(), file)
+    with enough_memory(file):
+        copy_weights(file, model)
+        check_finite(model.state_dict(), file)
+
+
+@contextmanager
+def enough_memory(file: Path) -> Iterator[None]:
+    """Raises CheckFailed if the memory is full before the weights in `file` have been read into a model."""
+    size = file.stat().st_size
+    with on_out_of_memory(
+        lambda: CheckFailed(
+            f"Out of memory while reading the {size:,} bytes of {file}: raise the limit of this process (ulimit -v), "
+            "or use a machine with more memory."
+        )
+    ):
+        yield
 
 
 def copy_weights(file: Path, model: nn.Module) -> None:

@@ -4,9 +4,8 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-import torch
-
 from nmt.errors import CheckFailed
+from nmt.runs.memory import on_out_of_memory
 from nmt.training.preparation import Prepared
 
 logger = logging.getLogger(__name__)
@@ -31,17 +30,6 @@ def halving_batches(attempt: Callable[[Mapping[str, int]], None]) -> None:
     attempt(changes)
 
 
-def is_out_of_memory(error: Exception) -> bool:
-    """Whether an allocation on the device or on the CPU has failed."""
-    if isinstance(error, torch.OutOfMemoryError | MemoryError):
-        return True
-    # torch has no class for a failed allocation on the CPU. Most allocations succeed on Linux, where the kernel kills
-    # the process when it uses the memory.
-    return isinstance(error, RuntimeError) and any(
-        text in str(error) for text in ("DefaultCPUAllocator: can't allocate memory", "std::bad_alloc")
-    )
-
-
 @contextmanager
 def batch_too_large(prepared: Prepared) -> Iterator[None]:
     """Turns an out-of-memory error, in any training process, into BatchTooLarge.
@@ -50,27 +38,25 @@ def batch_too_large(prepared: Prepared) -> Iterator[None]:
     are none: half a batch has been tried or is shorter than a sentence, steps would be lost, or other processes are
     training too.
     """
-    try:
+    with on_out_of_memory(lambda: _with_smaller_batches(prepared)):
         yield
-    except Exception as error:
-        if not is_out_of_memory(error):
-            raise
-        batch_tokens = prepared.settings.batching.batch_tokens
-        changes = {
-            "batching.batch_tokens": batch_tokens // 2,
-            "trainer.accumulate_grad_batches": prepared.settings.trainer.accumulate_grad_batches * 2,
-        }
-        settings = " ".join(f"{key}={value}" for key, value in changes.items())
-        message = f"Out of memory with batching.batch_tokens={batch_tokens}"
-        longest = int(prepared.data.training.lengths.max())
-        if prepared.changes or batch_tokens // 2 < longest:
-            raise CheckFailed(
-                f"{message}, and the longest sentence has {longest} tokens: start over with overwrite=true and a "
-                "smaller model, or with a lower filters.max_tokens to leave out long sentences."
-            ) from error
-        if prepared.processes > 1 or list(prepared.run.checkpoints.glob("*.ckpt")):
-            raise CheckFailed(
-                f"{message}. Start over with {settings} overwrite=true, or resume=true with more memory."
-            ) from error
-        logger.warning("Out of memory: starting over with %s.", settings)
-        raise BatchTooLarge(changes) from error
+
+
+def _with_smaller_batches(prepared: Prepared) -> Exception:
+    batch_tokens = prepared.settings.batching.batch_tokens
+    changes = {
+        "batching.batch_tokens": batch_tokens // 2,
+        "trainer.accumulate_grad_batches": prepared.settings.trainer.accumulate_grad_batches * 2,
+    }
+    settings = " ".join(f"{key}={value}" for key, value in changes.items())
+    message = f"Out of memory with batching.batch_tokens={batch_tokens}"
+    longest = int(prepared.data.training.lengths.max())
+    if prepared.changes or batch_tokens // 2 < longest:
+        return CheckFailed(
+            f"{message}, and the longest sentence has {longest} tokens: start over with overwrite=true and a "
+            "smaller model, or with a lower filters.max_tokens to leave out long sentences."
+        )
+    if prepared.processes > 1 or list(prepared.run.checkpoints.glob("*.ckpt")):
+        return CheckFailed(f"{message}. Start over with {settings} overwrite=true, or resume=true with more memory.")
+    logger.warning("Out of memory: starting over with %s.", settings)
+    return BatchTooLarge(changes)

@@ -2,7 +2,8 @@
 
 import copy
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ from nmt.config.nodes import Config
 from nmt.config.schema import NOT_STORED, LoopSettings, validated
 from nmt.config.trusted import check_nodes
 from nmt.errors import Mistake
+from nmt.ranks import rank
 from nmt.runs.directory import RunDirectory
+from nmt.runs.record import print_run
 from nmt.training.checkpoints import newest_whole
 from nmt.training.extensions import check_stored_loggers
 from nmt.training.limits import LIMITS, reached_limits
@@ -23,6 +26,20 @@ logger = logging.getLogger(__name__)
 
 class AlreadyFinished(Exception):  # noqa: N818
     """The run to resume is finished, and the command does not ask for more. The message says how to train longer."""
+
+
+@contextmanager
+def printing_if_finished(run: RunDirectory) -> Iterator[None]:
+    """If AlreadyFinished is raised inside the block, prints the run and its scores instead.
+
+    A loop that repeats the command until it succeeds ends here.
+    """
+    try:
+        yield
+    except AlreadyFinished as finished:
+        if rank() == 0:
+            logger.info("%s", finished)
+            print_run(run)
 
 
 def stored_run(

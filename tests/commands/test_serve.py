@@ -51,6 +51,18 @@ def test_an_address_that_is_taken_is_refused(here: Path) -> None:
         ({"run_dirs": ["nowhere"]}, "There is no folder nowhere; run_dirs takes run directories"),
         ({"run_dirs": []}, "run_dirs is an empty list; name at least one run directory"),
         ({"allow_origins": ["*"]}, r"allow_origins is '\*', which lets every web page use the server; name the"),
+        *(
+            (
+                {"allow_origins": [origin]},
+                rf"allow_origins contains '{re.escape(origin)}', which no browser sends as an",
+            )
+            for origin in (
+                *("my.org", "https://my.org/", "https://My.org", "https://*.my.org", "https://my.org:443", "null", ""),
+                *("http://my.org:80", "https://user@my.org", "https://münchen.de"),
+            )
+        ),
+        ({"allowed_hosts": ["https://my.org"]}, "allowed_hosts contains 'https://my.org'; write a name without scheme"),
+        ({"allowed_hosts": ["my.org:8000"]}, "allowed_hosts contains 'my.org:8000'; write a name without scheme and p"),
         ({"port": 70000}, "port is 70000; it must be a port from 1 to 65535, or 0 for a free one"),
         ({"api_keys": "empty"}, "empty contains no API keys; write one per line"),
         ({"api_keys": "latin"}, r"latin, line 1 is not UTF-8 \(.*\); convert the file with iconv"),
@@ -62,6 +74,12 @@ def test_what_cannot_be_served_is_refused(here: Path, changes: dict, message: st
     (here / "latin").write_bytes(b"caf\xe9\n")
     with pytest.raises(Mistake, match=message):
         serve(job("serve", **{"run_dirs": ["maps_luong"], **changes}))
+
+
+def test_origins_and_hosts_as_they_are_sent_are_taken() -> None:
+    origins = ["https://my.org", "http://localhost:3000", "http://[::1]:8000", "moz-extension://1a-2b", "http://a:443"]
+    settings = job("serve", run_dirs=["r"], allow_origins=origins, allowed_hosts=["*", "My.org", "a_b"]).settings
+    assert settings.allow_origins == origins
 
 
 def test_a_missing_extra_is_named(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

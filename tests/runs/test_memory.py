@@ -12,8 +12,9 @@ from torch import nn
 
 import nmt
 from nmt.config.keys import with_values
-from nmt.errors import Mistake
+from nmt.errors import CheckFailed, Mistake
 from nmt.models.embeddings import with_rows_of_length
+from nmt.runs.load import build_model
 from nmt.runs.memory import largest_memory, require_memory
 from nmt.runs.weights import header_matches
 
@@ -42,6 +43,47 @@ def test_the_header_of_another_file_does_not_match(tmp_path: Path, other: Callab
         assert not header_matches(other(), tmp_path / "w")
     (tmp_path / "w").write_bytes(b"no header")
     assert not header_matches(tied(), tmp_path / "w")
+
+
+def test_a_file_with_a_terabyte_of_holes_is_not_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "w"
+    save_model(tied(), str(file))
+    opened = []
+    monkeypatch.setattr("nmt.runs.weights.safe_open", lambda *_, **__: opened.append(file))
+    with file.open("r+b") as stream:
+        stream.truncate(2**40)
+    assert not header_matches(tied(), file)
+    assert not opened
+
+
+@pytest.mark.parametrize("allocates", ["safe_open", "safetensors.torch.load_file", "check_finite"])
+@pytest.mark.parametrize(
+    "error", [MemoryError(), RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried")]
+)
+def test_a_file_that_does_not_fit_into_the_memory_is_not_called_damaged(
+    trained: Path, monkeypatch: pytest.MonkeyPatch, allocates: str, error: Exception
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(f"nmt.runs.weights.{allocates}", full)
+    with pytest.raises(
+        CheckFailed, match=r"Out of memory while reading the [\d,]+ bytes of .*model\.safetensors: raise"
+    ):
+        nmt.load(trained)
+
+
+def test_a_model_that_does_not_fit_into_the_memory_is_not_called_damaged(
+    trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def built(*given: object) -> nn.Module:
+        if torch.get_default_device().type == "cpu":
+            torch.empty(1 << 62, dtype=torch.uint8)
+        return build_model(*given)
+
+    monkeypatch.setattr("nmt.runs.load.build_model", built)
+    with pytest.raises(CheckFailed, match=r"Out of memory while reading the [\d,]+ bytes of .*model\.safetensors"):
+        nmt.load(trained)
 
 
 def test_a_model_that_is_larger_than_the_memory_is_not_made() -> None:
