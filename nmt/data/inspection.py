@@ -19,6 +19,7 @@ Check = Callable[[str, str], bool]
 
 _ENTITY = re.compile(r"&(?:\w+|#\d+);")
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’)]*(?:\s|$)")
+_QUOTES = re.compile('["“”„«»]|&quot;')
 _DETACHED = re.compile(r"(?<!\S)[.,!?;:](?!\S)")
 _VIETNAMESE = re.compile("[ăâđêôơưàáãèéìíòóõùúýĩũ\u1ea0-\u1ef9]", re.IGNORECASE)
 # Without the letters that are common in other languages, such as é and õ.
@@ -59,6 +60,10 @@ def checks(direction: Direction) -> dict[str, Check]:
         "invisible characters": lambda *sides: any("invisible" in changes(side) for side in sides),
         "irregular spaces": lambda *sides: any("spaces" in changes(side) for side in sides),
         "the character U+2581": lambda *sides: any("underline" in changes(side) for side in sides),
+        "capital letters on one side only": lambda source, target: _in_capitals(source) != _in_capitals(target),
+        "quotation marks on one side only": lambda source, target: (
+            bool(_QUOTES.search(source)) != bool(_QUOTES.search(target))
+        ),
         "punctuation between spaces": lambda *sides: any(_DETACHED.search(side) for side in sides),
     }
     if "vi" in (direction.source, direction.target):
@@ -123,6 +128,11 @@ def inspect(
         seen.pairs.add(pair_hash)
         seen.sources.add(source_hash)
     return inspection
+
+
+def _in_capitals(line: str) -> bool:
+    """Whether all letters of a line with several words are capitals."""
+    return line.isupper() and len(line.split()) > 1
 
 
 def _unequal(source: str, target: str) -> bool:

@@ -22,6 +22,8 @@ WRONG = {
     "invisible characters": ("a\u200bb", "a b"),
     "irregular spaces": ("a  b", "a b"),
     "the character U+2581": ("a \u2581 b", "a b"),
+    "capital letters on one side only": ("THE PEACE OF WESTPHALIA", "Hòa ước Westphalia"),
+    "quotation marks on one side only": ("He said &quot;no&quot;.", "Anh ấy nói không."),
     "punctuation between spaces": ("a , b", "a, b"),
     "old tone marks, as in hòa": ("peace", "hòa bình"),
     "new tone marks, as in hoà": ("peace", "hoà bình"),
@@ -44,6 +46,14 @@ def test_every_kind_of_defect_is_found(kind: str) -> None:
 
 def test_every_kind_of_defect_has_an_example_here() -> None:
     assert set(WRONG) == set(checks(EN_VI))
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [("NATO", "Tổ chức"), ("NEW YEAR", "NĂM MỚI"), ('"No", he said.', "“Không”, anh ấy nói."), ("It's", "Đó là")],
+)
+def test_capitals_and_quotation_marks_that_belong_there_are_no_defects(pair: tuple[str, str]) -> None:
+    assert not {"capital letters on one side only", "quotation marks on one side only"} & kinds(*pair)
 
 
 @pytest.mark.parametrize(
