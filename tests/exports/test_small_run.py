@@ -53,6 +53,7 @@ def test_every_command_reads_it_as_the_run(run: Path, small: Path) -> None:
     assert {path.name for path in small.iterdir()} == {
         *("config.yaml", "export.json", "metrics.json", "model.safetensors", "tokenizer.model")
     }
+    assert len({path.stat().st_mode for path in small.iterdir()}) == 1
     original, ours = nmt.load(run), nmt.load(small)
     assert ours.translate(LINES) == original.translate(LINES)
     assert ours.score(LINES, ["một", "hai", "ba"]) == pytest.approx(original.score(LINES, ["một", "hai", "ba"]), abs=1)
