@@ -2,7 +2,7 @@
 # make lab     serve the models for real text, and the demo's run if there is one: a page to type into and change what they attend to
 # make test    check format, lint and types, and run the tests
 # make lint    only the checks
-# make soak    stress tests: thousands of random inputs, kills at random moments, a long training run
+# make soak    stress tests: thousands of random inputs and command lines, kills at random moments, a long training run
 # make bench   measure training speed and the cost of its parts on this machine
 # The first of these creates .venv and installs. To use another Python: make demo PYTHON=/path/to/python3.12
 
@@ -56,6 +56,7 @@ lint: .venv/installed-dev
 soak: .venv/installed-dev
 	FUZZ=soak OMP_NUM_THREADS=1 $(VENV) pytest -n auto --maxprocesses=4 --hypothesis-show-statistics tests/test_fuzz.py
 	$(VENV) tests.soak.fuzz
+	$(VENV) tests.soak.command_lines
 	$(VENV) tests.soak.kills
 	$(VENV) tests.soak.long_run
 

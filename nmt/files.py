@@ -258,6 +258,8 @@ def existing_file(key: str, value: Any) -> Path:
     path = Path(str(value))
     if path.is_dir():
         raise Mistake(f"{key} is {path}, which is a folder; name a file.")
+    if path.exists() and not path.is_file():
+        raise Mistake(f"{key} is {path}, which is a device or a pipe; save its contents to a file, and name that.")
     if not path.is_file():
         raise Mistake(f"{key} is {path}, which does not exist{how_to_unpack(path) or '; check the path.'}")
     return path

@@ -71,7 +71,7 @@ TINY = [
 NOT_STORED = ("run_dir", "sweep_dir", "resume", "overwrite", "cache_dir")
 
 # What Python, numpy, torch and other libraries say about a value that they did not expect.
-_WORDS = re.compile(
+WORDS = re.compile(
     r"object has no attribute|not subscriptable|object is not|not iterable|unsupported operand|unhashable|"
     r"invalid literal for|codec can't|NoneType|expected str|must be str|must be real number|list indices|"
     r"out of range\b.*index|index out of range|Exceeds the limit|embedded null|values to unpack|positional argument|"
@@ -121,7 +121,7 @@ def outcome(target: Target, data: bytes) -> tuple[str, str]:
         target.read(data)
     except (Mistake, CheckFailed) as error:
         message = str(error)
-        if found := _WORDS.search(message):
+        if found := WORDS.search(message):
             return f"words of the interpreter: {found[0]}", message
         strange = {unicodedata.category(character) for character in message} & {"Cc", "Cs"}
         if strange or len(message) > 2000 or not message:

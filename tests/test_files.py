@@ -166,6 +166,12 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
         existing_file("input", tmp_path)
 
 
+def test_a_pipe_is_no_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(Mistake, match=r"input is .*pipe, which is a device or a pipe; save its contents to a file"):
+        existing_file("input", tmp_path / "pipe")
+
+
 def test_a_missing_file_is_named_with_its_key(tmp_path: Path) -> None:
     with pytest.raises(Mistake, match=r"input is .*in\.en, which does not exist; check the path"):
         existing_file("input", tmp_path / "in.en")

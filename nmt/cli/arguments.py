@@ -19,8 +19,21 @@ from nmt.errors import Mistake
 SWEEP = frozenset({"-m", "--multirun"})
 HELP = frozenset({"-h", "--help"})
 VERSION = "--version"
-INSPECT = frozenset({"-c", "--cfg", "-i", "--info", "-p", "--package", "--resolve", "--hydra-help"})
+_CONFIGURATION, _INFORMATION = ("-c", "--cfg"), ("-i", "--info")
+_PACKAGE, _RESOLVE = ("-p", "--package"), "--resolve"
+_HYDRA_HELP = "--hydra-help"
+INSPECT = frozenset({*_CONFIGURATION, *_INFORMATION, *_PACKAGE, _RESOLVE, _HYDRA_HELP})
 """Flags that make Hydra itself print the configuration, or information about it."""
+_SHOWN = {
+    **dict.fromkeys(_CONFIGURATION, ("the configuration", ("job", "hydra", "all"))),
+    **dict.fromkeys(
+        _INFORMATION,
+        (
+            "how the configuration is put together",
+            ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath"),
+        ),
+    ),
+}
 
 _OVERRIDE = re.compile(r"(\+{0,2})([\w.]+)=(.*)", re.DOTALL)
 _QUOTED = r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')"""
@@ -37,6 +50,43 @@ def flags(arguments: Sequence[str]) -> set[str]:
             key, _, value = argument.lstrip("-").partition("=")
             raise Mistake(f"Unknown option '{argument}'. Write key=value without dashes: {key}={value or 'VALUE'}.")
     return set(options)
+
+
+def inspection(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The flags in INSPECT, each with its value, and the other arguments, of a command that only shows something.
+
+    Hydra's own parser would refuse flags between other arguments. Raises Mistake for a flag without a value that it
+    takes, and for flags that exclude each other.
+    """
+    shown, others, rest = dict[str, str | None](), list[str](), list(arguments)
+    while rest:
+        flag, equals, value = (argument := rest.pop(0)).partition("=")
+        if not argument.startswith("-"):
+            others.append(argument)
+        elif flag in _SHOWN:
+            action, values = _SHOWN[flag]
+            value = value if equals else rest.pop(0) if rest[:1] and rest[0] in values else ""
+            if not equals and flag in _INFORMATION:
+                value = value or "all"
+            if value not in values:
+                choices = [f"{flag} {choice}" for choice in values]
+                raise Mistake(f"{flag} shows {action}: write {', '.join(choices[:-1])} or {choices[-1]}.")
+            shown[flag] = value
+        elif flag in _PACKAGE:
+            value = value if equals else rest.pop(0) if rest[:1] and "=" not in rest[0] else ""
+            if not value:
+                raise Mistake(f"{flag} shows a part of the configuration: write {flag} KEY, as in {flag} model.")
+            shown[flag] = value
+        else:
+            shown[flag] = None
+    if _HYDRA_HELP in shown:
+        return [_HYDRA_HELP], []
+    exclusive = [flag for flag in shown if flag in _SHOWN or flag in SWEEP]
+    if len(exclusive) > 1:
+        raise Mistake(f"Choose one of {' and '.join(exclusive)}.")
+    if (_RESOLVE in shown or set(_PACKAGE) & set(shown)) and not set(_CONFIGURATION) & set(shown):
+        raise Mistake("-p and --resolve change what --cfg shows: add --cfg job.")
+    return [word for flag, value in shown.items() for word in (flag, value) if word is not None], others
 
 
 class TextKind(NamedTuple):
@@ -126,7 +176,7 @@ def _value(value: str, nullable: bool) -> str:
     try:
         # Hydra itself says whether it would change the text: 1.10 is read as 1.1.
         as_typed = OverridesParser.create().parse_override(f"key={value}").value() == value
-    except HydraException:
+    except (HydraException, ValueError):  # Python reads no numbers of more than 4,300 digits
         as_typed = False
     return value if as_typed else QuotedString(value, Quote.single).with_quotes()
 

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from hydra.core.override_parser.types import Override
 
-from nmt.cli.arguments import HELP, INSPECT, SWEEP, VERSION, flags, for_hydra
+from nmt.cli.arguments import HELP, INSPECT, SWEEP, VERSION, flags, for_hydra, inspection
 from nmt.cli.compose import choices_and_values, job_of, parsed, run_hydra
 from nmt.cli.help import group_help, help_text
 from nmt.cli.settings_class import settings_class
@@ -73,14 +73,16 @@ def _run(
     # After --help, a word without '=' is the name of a group.
     groups = [word for word in typed if "=" not in word and word[:1] != "-"] if options & HELP and not words else []
     typed = [word for word in typed if word not in groups]
-    # Hydra's own flags take words, such as --cfg job, which must not be collected.
-    arguments = for_hydra(typed, settings_class(name), None if options & INSPECT else words)
-    if options & HELP:
-        return _help(name, description, arguments, groups, sweep=bool(options & SWEEP))
-    if options & INSPECT:
-        sys.argv[1:] = [argument for argument in arguments if argument not in SWEEP]
+    if options & INSPECT and not options & HELP:
+        shown, typed = inspection(typed)
+        arguments = for_hydra(typed, settings_class(name), words)
+        choices_and_values(name, parsed(name, arguments))  # raises for anything that Hydra would answer in its words
+        sys.argv[1:] = [*shown, *arguments]
         run_hydra(name, lambda composed: None)
         return 0
+    arguments = for_hydra(typed, settings_class(name), words)
+    if options & HELP:
+        return _help(name, description, arguments, groups, sweep=bool(options & SWEEP))
     if options & SWEEP:
         raise_on_interrupt()
         return run_sweep(name, run, after_sweep=after_sweep, run_directory=run_directory, arguments=arguments)

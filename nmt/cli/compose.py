@@ -4,6 +4,7 @@ import copy
 import functools
 import itertools
 import shlex
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override
+from hydra.core.override_parser.types import ChoiceSweep, Override, Sweep
 from hydra.errors import ConfigCompositionException, HydraException, MissingConfigException
 from omegaconf import OmegaConf
 from omegaconf.errors import (
@@ -117,6 +118,11 @@ def parsed(name: str, arguments: Sequence[str], sweep: bool = False) -> list[Ove
             override = parser.parse_override(argument)
         except HydraException as error:
             raise Mistake(_unreadable(name, argument, parser)) from error
+        except ValueError as error:  # from int()
+            raise Mistake(
+                f"{argument.partition('=')[0]} has a number of more than {sys.get_int_max_str_digits()} digits. Write "
+                "a smaller one."
+            ) from error
         overrides.append(override)
         if not override.is_hydra_override():
             _check(name, override, sweep)
@@ -145,6 +151,10 @@ def _check(name: str, override: Override, sweep: bool) -> None:
     argument, key = override.input_line, override.get_key_element().lstrip("+~")
     if not key:
         raise Mistake(f"'{argument}' has no key. Write key=value.")
+    typed = override.value()
+    values = typed.list if isinstance(typed, ChoiceSweep) else [] if isinstance(typed, Sweep) else [typed]
+    if any(map(_has_sweep, values)):
+        raise Mistake(f"'{argument}' has a sweep within a value. Write all values as {key}=A,B,C.")
     if override.is_sweep_override() and not sweep:
         raise Mistake(f"'{argument}' has several values. Choose one, or add -m to run a job for each.")
     if override.is_delete():
@@ -156,6 +166,11 @@ def _check(name: str, override: Override, sweep: bool) -> None:
     if _is_group(override):
         _check_choice(name, override, key)
     elif override.package:
+        if "." in override.key_or_group or override.key_or_group in _compose_files(name, ()):
+            raise Mistake(
+                f"'{argument}' has an @, which only a choice takes, as in scorer@cross=dot. Write "
+                f"{override.key_or_group}={override.get_value_string()}."
+            )
         groups = [path.name for path in CONFIGS.iterdir() if path.is_dir()]
         raise Mistake(unknown("group", override.key_or_group, groups))
     elif any(abs(number) > _LARGEST for number in _whole_numbers(override.value())):
@@ -192,12 +207,21 @@ def _check_choice(name: str, override: Override, key: str) -> None:
     for choice in chosen:
         if choice not in choices:
             remedy = _with_site(override, _choices(_compose_files(name, ())), "CHOICE")
+            if group == "data":
+                files = f"'data.train=[{choice}]' data.valid=PREFIX data.test=PREFIX"
+                remedy = f"For files of your own, write data=files {files}."
             raise Mistake(f"{unknown(group, choice, choices)} {remedy}".rstrip())
 
 
 def _choices_of(group: str) -> list[str]:
     """The choices of a group; none if there is no such group."""
     return [file.stem for file in (CONFIGS / group).glob("*.yaml")]
+
+
+def _has_sweep(value: Any) -> bool:
+    """Whether a value is a sweep, or a list or a dict with one in it."""
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return isinstance(value, Sweep) or any(_has_sweep(part) for part in parts)
 
 
 def _whole_numbers(value: Any) -> Iterator[int]:
@@ -254,7 +278,10 @@ def _set_value(composed: Composed, override: Override) -> None:
     except (OmegaConfBaseException, ValueError, TypeError) as error:
         if list_key := _list_around(composed, key):
             raise Mistake(f"{list_key} is a list. Set the whole list, as in '{list_key}=[A,B]'.") from error
-        raise ConfigCompositionException(f"'{override.input_line}' does not fit the configuration.") from error
+        raise ConfigCompositionException(
+            f"'{override.input_line}' does not fit the configuration. Run the command with --help to see the form of "
+            "every value."
+        ) from error
     if exists:
         raise Mistake(f"'{override.input_line}' adds a key that already exists. Write it without +.")
 
@@ -364,7 +391,10 @@ def _sentence(error: Exception) -> str:
         return unknown(group or "configuration", choice, error.options or ())
     if isinstance(cause, (InterpolationResolutionError, GrammarParseError)):
         reason, _, _ = str(cause).partition("\n")
-        return f"{cause.full_key} cannot be resolved: {reason}."
+        return (
+            f"{cause.full_key} cannot be resolved: {reason.removesuffix('.')}. Write the value itself, or name a key "
+            "of this command."
+        )
     if isinstance(cause, (ConfigAttributeError, ConfigKeyError)) and cause.parent_node is not None:
         key, parent = str(cause.full_key), str(cause.full_key).removesuffix(str(cause.key))
         sentence = unknown("key", key, [f"{parent}{name}" for name in cause.parent_node if name != "hydra"])

@@ -75,11 +75,15 @@ def run_sweep(name: str, run: str, after_sweep: str | None, run_directory: str |
     if not several and sweep_dir is None:
         raise Mistake("-m runs one job per value, but no key has more than one value. Write key=A,B or drop -m.")
     if sweep_dir is not None:
+        if run_directory is None:
+            raise Mistake(f"nmt.{name} writes no runs that sweep_dir could resume; leave out sweep_dir={sweep_dir}.")
         check_writable("sweep_dir", sweep_dir)
         # As typed, because the value may be quoted for Hydra.
         settings.append(f"hydra.sweep.dir={str(folders[-1].input_line).partition('=')[2]}")
     named = any(override.key_or_group == "hydra.sweep.subdir" for override in overrides)
     with TemporaryDirectory() as folder:
+        if run_directory is None and not any(override.key_or_group == "hydra.sweep.dir" for override in overrides):
+            settings.append(f"hydra.sweep.dir={folder}/hydra")  # for Hydra's multirun.yaml, which nobody asked for
         sweep = Sweep(
             name=name,
             run=run,

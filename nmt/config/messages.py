@@ -40,7 +40,9 @@ def missing(keys: Iterable[str]) -> str:
     """The message for keys without a value."""
     *others, last = keys
     names = f"{', '.join(others)} and {last} are" if others else f"{last} is"
-    return f"{names} missing. Add {' '.join(f'{key}=VALUE' for key in (*others, last))} to the command."
+    sentence = f"{names} missing. Add {' '.join(f'{key}=VALUE' for key in (*others, last))} to the command."
+    split = " To split a corpus, run python -m nmt.prepare split.corpus=PREFIX."
+    return sentence + split * (last == "data.valid")
 
 
 def stored_invalid(error: Mistake) -> str:

@@ -33,7 +33,7 @@ def read_stored(file: Path, kind: type[Stored], most_bytes: int = _MOST_BYTES) -
     try:
         content = read_json(file)
     except (ValueError, RecursionError) as error:
-        raise Mistake(f"{file} is damaged: it is not JSON.") from error
+        raise Mistake(f"{file} is damaged: it is not JSON. Copy the original file back.") from error
     if not isinstance(content, dict):
         raise Mistake(f"{file} is damaged or no file of nmt: it is not a JSON object. Copy the original file back.")
     try:

@@ -191,7 +191,7 @@ def _open(url: str, *, size: int, validator: str, silence: float) -> http.client
         reason = getattr(error, "reason", None) or str(error) or type(error).__name__
         if isinstance(reason, ssl.SSLCertVerificationError):
             raise DownloadFailed(f"The certificate of {urlsplit(url).hostname} is invalid: {reason}.") from error
-        raise ConnectionError(str(reason)) from error
+        raise ConnectionError(getattr(reason, "strerror", None) or str(reason)) from error
 
 
 def _append(response: http.client.HTTPResponse, file: BinaryIO, *, most: int, progress: Progress) -> None:

@@ -49,6 +49,10 @@ VIETNAMESE = {
     "Invalid request: the body is not JSON; send JSON or a form.": (
         f"{_INVALID} nội dung không phải là JSON; hãy gửi JSON hoặc biểu mẫu."
     ),
+    "Invalid request: the body looks like JSON, but is declared a form; send the header Content-Type: "
+    "application/json.": (
+        f"{_INVALID} nội dung giống JSON nhưng được gửi như biểu mẫu; hãy gửi tiêu đề Content-Type: application/json."
+    ),
     "Invalid request: the body must be a JSON object.": f"{_INVALID} nội dung phải là một đối tượng JSON.",
     "Invalid request: the text is not UTF-8; send UTF-8.": f"{_INVALID} văn bản không phải là UTF-8; hãy gửi UTF-8.",
     "Invalid request: the form has more than {most} fields; send fewer.": (

@@ -8,7 +8,7 @@ from io import BufferedIOBase
 from pathlib import Path
 from typing import BinaryIO
 
-from nmt.errors import Mistake
+from nmt.errors import CheckFailed, Mistake
 
 logger = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ def text_lines(file: ByteStream, name: str) -> Iterator[str]:
 
     Cuts lines longer than LONGEST_LINE, with a warning. Raises Mistake with the line number for invalid UTF-8.
     """
-    for number, (raw, skipped) in enumerate(bounded_lines(file), start=1):
+    for number, (raw, skipped) in enumerate(_readable(bounded_lines(file), name), start=1):
         if skipped:
             logger.warning("%s, line %d is too long: its last %s bytes were ignored.", name, number, f"{skipped:,}")
         try:
@@ -77,6 +77,16 @@ def text_lines(file: ByteStream, name: str) -> Iterator[str]:
             raise Mistake(
                 f"{name}, line {number} is not UTF-8 ({error.reason}); convert the file with iconv, or fix the line."
             ) from error
+
+
+def _readable(lines: Iterator[tuple[bytes, int]], name: str) -> Iterator[tuple[bytes, int]]:
+    """The lines. Raises CheckFailed if the disk or the network share that they are on cannot be read."""
+    try:
+        yield from lines
+    except OSError as error:
+        if isinstance(error, (PermissionError, IsADirectoryError)):
+            raise
+        raise CheckFailed(f"{name} cannot be read ({error.strerror}); check the disk, or use a copy.") from error
 
 
 def iter_lines(path: Path) -> Iterator[str]:

@@ -35,10 +35,10 @@ def compose(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Compose:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
 
-    def run(name: str, *overrides: str) -> tuple[int, list[Job]]:
+    def run(name: str, *overrides: str, words: str | None = None) -> tuple[int, list[Job]]:
         monkeypatch.setattr(sys, "argv", [f"nmt.{name}", *overrides])
         with pytest.raises(SystemExit) as stopped:
-            command(name, "What it does.", "recorder:run")
+            command(name, "What it does.", "recorder:run", words=words)
         return int(stopped.value.code or 0), jobs
 
     return run
@@ -203,12 +203,44 @@ def test_a_sweep_runs_every_combination(compose: Compose) -> None:
         (["model.norm=scale_norm"], "'model.norm=scale_norm' chooses a part of model. Write norm@model=scale_norm."),
         (["data=files", "data.valid=A"], "data.train is missing. Add data.train=VALUE to the command."),
         (
+            ["data=files", "data.train=A"],
+            "data.valid is missing. Add data.valid=VALUE to the command. To split a corpus, run python -m nmt.prepare "
+            "split.corpus=PREFIX.",
+        ),
+        (["data=my/corpus"], "For files of your own, write data=files 'data.train=[my/corpus]' data.valid=PREFIX"),
+        (
             ["data=files"],
             "data.train and data.valid are missing. Add data.train=VALUE data.valid=VALUE to the command.",
         ),
         (["data=files", "start_from=run", "model.dim=${nothing}"], "data.train and data.valid are missing."),
-        (["model.dim=${nothing}"], "model.dim cannot be resolved: Interpolation key 'nothing' not found."),
+        (
+            ["model.dim=${nothing}"],
+            "model.dim cannot be resolved: Interpolation key 'nothing' not found. Write the value itself, or name a "
+            "key of this command.",
+        ),
         (["run_dir=${"], "run_dir cannot be resolved: "),
+        (["seed=" + "9" * 5000], "seed has a number of more than 4300 digits. Write a smaller one."),
+        (
+            ["optimizer.lr@cross=1"],
+            "'optimizer.lr@cross=1' has an @, which only a choice takes, as in scorer@cross=dot. Write optimizer.lr=1.",
+        ),
+        (
+            ["-m", "seed=1,choice(2,3)"],
+            "'seed=1,choice(2,3)' has a sweep within a value. Write all values as seed=A,B,C.",
+        ),
+        (["-m", "seed=1,[range(1,3)]"], "'seed=1,[range(1,3)]' has a sweep within a value. Write all values as"),
+        (["seed=[choice(1,2)]"], "'seed=[choice(1,2)]' has a sweep within a value. Write all values as seed=A,B,C."),
+        (["--cfg", "seed=3"], "--cfg shows the configuration: write --cfg job, --cfg hydra or --cfg all."),
+        (["--cfg"], "--cfg shows the configuration: write --cfg job, --cfg hydra or --cfg all."),
+        (["-c=x"], "-c shows the configuration: write -c job, -c hydra or -c all."),
+        (["--info=x"], "--info shows how the configuration is put together: write --info all, --info config,"),
+        (["-p", "model"], "-p and --resolve change what --cfg shows: add --cfg job."),
+        (["--resolve", "seed=3"], "-p and --resolve change what --cfg shows: add --cfg job."),
+        (["--cfg", "job", "--package"], "--package shows a part of the configuration: write --package KEY"),
+        (["--cfg", "job", "-m", "seed=1,2"], "Choose one of --cfg and -m."),
+        (["--cfg", "job", "--info"], "Choose one of --cfg and --info."),
+        (["--cfg", "job", "sead=3"], "Unknown key 'sead'. Did you mean 'seed'?"),
+        (["--cfg", "job", "word"], "Cannot read 'word'. Write key=value."),
         (["data.train=a,b"], "'data.train=a,b' has commas. Write a list as 'data.train=[a,b]', or add -m"),
         (["seed=1,2"], "'seed=1,2' has several values. Choose one, or add -m to run a job for each."),
         (
@@ -272,6 +304,12 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(
     assert sentence in errors
 
 
+def test_a_group_in_place_of_a_list_is_a_mistake(compose: Compose, capsys: pytest.CaptureFixture[str]) -> None:
+    assert compose("draw_attention", "maps=m", "formats={}") == (2, [])
+    expected = "error: 'formats={}' does not fit the configuration. Run the command with --help to see the form of"
+    assert capsys.readouterr().err.startswith(expected)
+
+
 def test_a_refused_job_of_a_sweep_does_not_stop_the_others(
     compose: Compose, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -315,6 +353,31 @@ def test_the_configuration_can_be_printed(compose: Compose, capsys: pytest.Captu
     code, jobs = compose("train", "model=luong", "run_dir=thử", "--cfg", "job")
     assert (code, jobs) == (0, [])
     assert yaml.safe_load(capsys.readouterr().out)["run_dir"] == "thử"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--cfg=job", "seed=3", "model=luong"], ["seed=3", "-c", "job", "model=luong"], ["-c=job", "--resolve", "seed=3"]],
+)
+def test_flags_that_show_the_configuration_may_stand_anywhere(
+    compose: Compose, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    code, jobs = compose("train", *arguments)
+    assert (code, jobs) == (0, [])
+    assert yaml.safe_load(capsys.readouterr().out)["seed"] == 3
+
+
+def test_hydra_s_own_help_ignores_other_arguments(compose: Compose, capsys: pytest.CaptureFixture[str]) -> None:
+    assert compose("train", "experiment=none", "--hydra-help") == (0, [])
+    assert "Hydra" in capsys.readouterr().out
+
+
+def test_the_configuration_of_a_command_with_words_can_be_printed(
+    compose: Compose, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _ = compose("download", "envi", "--cfg", "job", words="what")
+    assert code == 0
+    assert yaml.safe_load(capsys.readouterr().out)["what"] == ["envi"]
 
 
 @pytest.mark.parametrize("name", ["train", "evaluate", "translate", "export_attention", "explain"])

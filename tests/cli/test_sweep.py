@@ -17,8 +17,10 @@ Command = Callable[..., Any]
 Start = Callable[..., Any]
 
 
-def test_every_command_reports_a_refused_job_of_its_sweep(command) -> None:
+def test_every_command_reports_a_refused_job_of_its_sweep(command, corpus) -> None:
+    before = sorted(corpus.iterdir())
     ended = command("explain", "-m", "model=luong", "source_length=0,3")
+    assert sorted(corpus.iterdir()) == before
     assert ended.code == 2
     assert "source_length is 0" in ended.errors
     assert "cross: 1 layer" in ended.output
@@ -215,6 +217,12 @@ def test_a_folder_that_cannot_be_a_sweep_is_a_mistake(command: Command, argument
     ended = command("train", *arguments)
     assert (ended.code, ended.output) == (2, "")
     assert ended.errors.startswith(f"error: {sentence}")
+
+
+def test_a_command_without_runs_takes_no_folder_for_a_sweep(command: Command) -> None:
+    ended = command("prepare", "-m", "seed=1,2", "sweep_dir=s")
+    expected = "error: nmt.prepare writes no runs that sweep_dir could resume; leave out sweep_dir=s.\n"
+    assert (ended.code, ended.output, ended.errors) == (2, "", expected)
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,13 @@ def test_a_form_is_read_like_json(client: TestClient) -> None:
     assert client.post("/translate", data=ASKED).json() == client.post("/translate", json=ASKED).json()
 
 
+def test_json_without_its_header_is_answered_with_the_header(client: TestClient) -> None:
+    header = {"content-type": "application/x-www-form-urlencoded"}
+    answer = client.post("/translate", content='{"q": "one", "source": "en", "target": "vi"}', headers=header)
+    assert answer.status_code == 400
+    assert answer.json()["error"].endswith("send the header Content-Type: application/json.")
+
+
 def test_a_form_is_utf_8_also_where_it_is_not_percent_encoded(client: TestClient) -> None:
     header = {"content-type": "application/x-www-form-urlencoded"}
     sent = client.post("/translate", content="q=số 北&source=vi&target=vi".encode(), headers=header)

@@ -85,7 +85,7 @@ def sent(client: TestClient, cell: str) -> Any:
     given = dict(header.split(": ") for header in headers)
     if body:
         kind = "application/json" if body[0].startswith("{") else "application/x-www-form-urlencoded"
-        given["content-type"] = kind
+        given.setdefault("content-type", kind)
     return client.request(method, path, headers=given, content="".join(body))
 
 

@@ -1,6 +1,8 @@
 """A line ends at LF or CRLF and nothing else, whoever reads it."""
 
+import errno
 import io
+import os
 from pathlib import Path
 
 import pytest
@@ -8,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.data.documents import documents_of_file
-from nmt.errors import Mistake
+from nmt.errors import CheckFailed, Mistake
 from nmt.maps.links import Alignment, read_alignments
 from nmt.serving.texts import segment
 from nmt.text import normalize
@@ -65,6 +67,15 @@ def test_a_byte_order_mark_is_dropped_from_alignments_and_documents(tmp_path: Pa
     assert read_alignments(file) == [Alignment(frozenset({(0, 0)}), frozenset({(0, 0), (1, 1)}))]
     file.write_text("one\r\none\r\ntwo", encoding="utf-8-sig")
     assert documents_of_file(file, 3) == [0, 0, 1]
+
+
+def test_a_disk_that_cannot_be_read_is_no_bug() -> None:
+    class Damaged(io.BytesIO):
+        def readline(self, size: int | None = -1) -> bytes:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with pytest.raises(CheckFailed, match=r"F cannot be read \(Input/output error\); check the disk, or use a copy"):
+        list(text_lines(Damaged(), "F"))
 
 
 def test_a_file_of_a_byte_order_mark_alone_is_empty(tmp_path) -> None:

@@ -1,0 +1,75 @@
+"""Hostile command lines of every command end as tests/command_lines.py says; tests/soak/command_lines.py tries more."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from command_lines import COMMANDS, RIGHT, CommandLine, Ended, World, command_lines, faults
+
+# Commands that translate or train take longest. Their lines are tried by `make soak`.
+QUICK = [name for name in COMMANDS if name not in ("train", "pretrain", "prepare", "compare", "export", "evaluate")]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    world = World(tmp_path_factory.mktemp("command_lines"))
+    yield world
+    world.close()
+
+
+def test_every_command_is_tried() -> None:
+    assert sorted(RIGHT) == COMMANDS
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_any_command_line_ends_lawfully(world: World, seed: int) -> None:
+    tried = (line for line in command_lines(120, seed, QUICK) if line.stdin not in ("long.en", "word.en"))
+    lines = [line for line in tried if "-m" not in line.arguments and list(line.arguments) not in RIGHT[line.name]]
+    assert len(lines) > 60
+    for line in lines:
+        ended = world.run(line)
+        assert faults(line, ended) == [], (str(line), ended)
+
+
+def ends(**changes: object) -> Ended:
+    """The end of a refused command, with changes."""
+    ended = Ended(2, "", "error: There is no folder zq; name another.\n", frozenset(), frozenset(), frozenset())
+    return ended._replace(**changes)
+
+
+BROKEN = {
+    "a traceback": ends(
+        errors="Traceback (most recent call last):\n  x\nerror: There is no folder zq; name another.\n"
+    ),
+    "no message": ends(errors="a.py: error: unrecognized arguments: a\n"),
+    "a message that names nothing": ends(errors="error: There is no such folder; name another.\n"),
+    "a message without a remedy": ends(errors="error: There is no folder zq.\n"),
+    "a message of unreadable length": ends(errors=f"error: There is no folder zq; name another{'.' * 2100}\n"),
+    "words of the interpreter: Errno": ends(errors="error: [Errno 2] zq; name another.\n"),
+    "results of a command that failed": ends(output="0.5\n"),
+    "exit code 3": ends(code=3),
+    "a failure": ends(code=1),
+    "messages among the results": ends(code=0, output="warning: x\n"),
+    "a library's words": ends(code=0, errors="/a/b.py:3: UserWarning: x\n"),
+    "a change outside of the output": ends(created=frozenset({"other"})),
+    "a write outside of the world": ends(outside=frozenset({"/etc/passwd"})),
+    "an output changed by a command that failed": ends(changed=frozenset({"new/scores.json"})),
+    "a part of a file": ends(created=frozenset({"new/.scores.json.x.part"})),
+}
+
+
+@pytest.mark.parametrize("fault", BROKEN)
+def test_each_clause_of_the_law_can_be_broken(fault: str) -> None:
+    line = CommandLine(
+        "score" if fault != "results of a command that failed" else "align", ("run_dir=zq", "out=new"), "in.en"
+    )
+    assert faults(line, ends()) == []
+    assert fault in faults(line, BROKEN[fault])
+
+
+def test_the_guards_see_what_a_command_does_outside_of_the_world(world: World, tmp_path: Path) -> None:
+    ended = world.run(CommandLine("average", ("run_dir=run", "out=/nowhere/x"), "empty.en"))
+    assert ended.code == 2
+    assert not Path("/nowhere").exists()
+    ended = world.run(CommandLine("score", ("run_dir=run", "source=unreadable.en", "target=in.vi"), "empty.en"))
+    assert (ended.code, ended.errors) == (2, "error: Permission denied: unreadable.en. Fix its permissions.\n")
