@@ -573,8 +573,9 @@ def faults(line: CommandLine, ended: Ended) -> list[str]:
     sweep = bool({"-m", "--multirun"} & set(line.arguments))
     if ended.code not in (0, 1, 2, 143):
         found.append(f"exit code {ended.code}")
-    # A signal that comes while an object is deleted shows where, and the next one ends the command.
-    if "Traceback (most recent" in ended.errors + ended.output and ended.code != 143:
+    # The signal may come while an object is deleted: Python shows where, and the next signal ends the command.
+    shown = re.sub(r"Exception ignored in.*?\nSystemExit: 143\n", "", ended.errors, flags=re.DOTALL)
+    if "Traceback (most recent" in shown + ended.output:
         found.append("a traceback")
     if ended.code in (1, 2):
         message = last if not sweep else next((row for row in reversed(ended.errors.split("\n")) if "error" in row), "")
@@ -586,7 +587,7 @@ def faults(line: CommandLine, ended: Ended) -> list[str]:
             found.append("results of a command that failed")
     if ended.code == 1 and not re.search("memory|network connection|cannot be read", ended.errors):
         found.append("a failure")
-    if re.search(r"\.py:\d+|Warning:|\bDEBUG\b", ended.errors) and "a traceback" not in found:
+    if re.search(r"\.py:\d+|Warning:|\bDEBUG\b", shown) and "a traceback" not in found:
         found.append("a library's words")
     if re.search(r"^(error|warning|Traceback)\b", ended.output, re.MULTILINE) and not helped:
         found.append("messages among the results")
@@ -596,11 +597,10 @@ def faults(line: CommandLine, ended: Ended) -> list[str]:
     for path in sorted(ended.created | ended.changed):
         if not any(path == top or path.startswith(f"{top}/") or top.startswith(f"{path}/") for top in allowed):
             found.append("a change outside of the output")
-    if ended.outside - {os.path.abspath(top) for top in allowed} and not any(
-        path.startswith(tuple(os.path.abspath(top) for top in allowed if top.startswith(("/", "..", "~"))) or ("\0",))
-        for path in ended.outside
-    ):
-        found.append("a write outside of the world")
+    typed = [os.path.abspath(top) for top in allowed]
+    for path in ended.outside:  # a command may try whether it can write to the folder in which it makes another
+        if not any(path == top or path.startswith(f"{top}/") or top.startswith(f"{path}/") for top in typed):
+            found.append("a write outside of the world")
     resumes = any(argument.startswith(("resume=", "overwrite=")) for argument in line.arguments)
     if ended.code in (1, 2) and ended.changed - {"."} and not (resumes or sweep):
         found.append("an output changed by a command that failed")

@@ -39,6 +39,7 @@ _OVERRIDE = re.compile(r"(\+{0,2})([\w.]+)=(.*)", re.DOTALL)
 _QUOTED = r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')"""
 # An element of a list or of a sweep: quoted text, a list, or anything up to the next comma.
 _ELEMENT = re.compile(rf"\s*({_QUOTED}|\[(?:{_QUOTED}|[^\[\]])*\]|[^,]*?)\s*(?:,|$)", re.DOTALL)
+_EMPTY = re.compile(r"(?:^|[\[,])\s*(?:''|\"\")\s*(?:$|[\],])")
 _FUNCTION = re.compile(r"\w+\(.*\)", re.DOTALL)
 
 
@@ -158,6 +159,8 @@ def _for_hydra(argument: str, kinds: Mapping[str, TextKind | None], sweep: bool)
         return argument
     if not value:
         raise Mistake(f"'{argument}' has no value. Write {key}=VALUE.")
+    if _EMPTY.search(value):
+        raise Mistake(f"'{argument}' has an empty text. Write a name, or leave it out.")
     elements = _elements(value)
     if sweep:
         return f"{plus}{key}={','.join(_value(element, kind.null) for element in elements)}"

@@ -136,6 +136,8 @@ def _unreadable(name: str, argument: str, parser: OverridesParser) -> str:
         override = parser.parse_override(f"{key}=null")
     except HydraException:
         equals = ""
+    if not equals and name == "translate" and Path(argument).is_file():
+        return f"'{argument}' is a file, but nmt.translate reads standard input. Write < {shlex.quote(argument)}."
     if not equals:
         return f"Cannot read '{argument}'. Write key=value."
     if not _is_group(override):
@@ -151,6 +153,11 @@ def _check(name: str, override: Override, sweep: bool) -> None:
     argument, key = override.input_line, override.get_key_element().lstrip("+~")
     if not key:
         raise Mistake(f"'{argument}' has no key. Write key=value.")
+    if name == "translate" and key in ("input", "source", "out", "output"):
+        raise Mistake(
+            f"nmt.translate has no key {key}: it reads standard input and writes to standard output, as in < in.en > "
+            "out.vi."
+        )
     typed = override.value()
     values = typed.list if isinstance(typed, ChoiceSweep) else [] if isinstance(typed, Sweep) else [typed]
     if any(map(_has_sweep, values)):

@@ -2,6 +2,7 @@
 
 import os
 import re
+import runpy
 import shlex
 import signal
 import subprocess
@@ -15,6 +16,7 @@ import yaml
 
 import nmt
 from nmt.cli.compose import configuration
+from nmt.config.nodes import CONFIGS
 from nmt.training.origin import stored_keys
 
 Command = Callable[..., Any]
@@ -35,6 +37,32 @@ def test_translate_is_a_filter(trained: Path, command: Command) -> None:
     assert ended.output.count("\n") == 3
     assert ended.output.split("\n")[1] == ""
     assert command("translate", "run_dir=run", text="").output == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        ((), 0, ""),
+        (("--help",), 0, ""),
+        (("train",), 2, "error: 'train' is a command of its own: write python -m nmt.train.\n"),
+        (("trian",), 2, "error: There is no command 'trian'; python -m nmt lists all commands.\n"),
+    ],
+)
+def test_the_package_lists_its_commands(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    code: int,
+    sentence: str,
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["nmt", *arguments])
+    monkeypatch.setattr("nmt.errors.on_stop_signals", lambda handler: None)
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module("nmt", run_name="__main__")
+    output, errors = capsys.readouterr()
+    assert (ended.value.code, errors) == (code, sentence)
+    listed = re.findall(r"^python -m nmt\.(\w+) +[A-Z]", output, re.MULTILINE)
+    assert listed == (sorted(file.stem for file in CONFIGS.glob("*.yaml")) if code == 0 else [])
 
 
 def test_a_closed_pipe_ends_translate_with_141(trained: Path, start: Start) -> None:

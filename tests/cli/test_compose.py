@@ -191,6 +191,8 @@ def test_a_sweep_runs_every_combination(compose: Compose) -> None:
         (["scorer=é"], "Cannot read 'scorer=é'. Quote the value, as in 'key=\"a, b\"'."),
         (["seed =3"], "Cannot read 'seed =3'. Write key=value."),
         (["run_dir="], "'run_dir=' has no value. Write run_dir=VALUE."),
+        (['run_dir=""'], "'run_dir=\"\"' has an empty text. Write a name, or leave it out."),
+        (["data.train=['']"], "'data.train=['']' has an empty text. Write a name, or leave it out."),
         (["--seed", "3"], "Unknown option '--seed'. Write key=value without dashes: seed=VALUE."),
         (["-x"], "Unknown option '-x'."),
         (["seed=abc"], "seed is abc; it must be a whole number of at least 0."),
@@ -302,6 +304,26 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(
     assert errors.startswith("error: ")
     assert errors.count("\n") == 1
     assert sentence in errors
+
+
+@pytest.mark.parametrize(
+    ("argument", "sentence"),
+    [
+        ("in.en", "'in.en' is a file, but nmt.translate reads standard input. Write < in.en."),
+        ("absent.en", "Cannot read 'absent.en'. Write key=value."),
+        (
+            "input=in.en",
+            "nmt.translate has no key input: it reads standard input and writes to standard output, as in < in.en > "
+            "out.vi.",
+        ),
+    ],
+)
+def test_a_file_given_to_a_filter_is_a_mistake(
+    compose: Compose, capsys: pytest.CaptureFixture[str], argument: str, sentence: str
+) -> None:
+    Path("in.en").write_text("one\n")
+    assert compose("translate", "run_dir=run", argument) == (2, [])
+    assert capsys.readouterr().err == f"error: {sentence}\n"
 
 
 def test_a_group_in_place_of_a_list_is_a_mistake(compose: Compose, capsys: pytest.CaptureFixture[str]) -> None:
