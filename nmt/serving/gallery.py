@@ -1,6 +1,7 @@
 """The runs that a server offers. They are found when it starts and loaded when first requested."""
 
 import logging
+import os
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -182,7 +183,8 @@ def _finished_runs(folder: Path) -> dict[Path, Direction | None]:
         )
     found: dict[Path, Direction | None] = {}
     first: Exception | None = None
-    for path in sorted(file.parent for file in folder.rglob("config.yaml")):
+    # os.walk skips folders that vanish meanwhile, such as those that a training run replaces; rglob does not.
+    for path in sorted(Path(parent) for parent, _, names in os.walk(folder) if "config.yaml" in names):
         run = RunDirectory(path)
         try:
             if run.finished and not run.pretrained:

@@ -2,6 +2,7 @@
 
 import logging
 import math
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,20 @@ def test_every_finished_run_below_a_folder_is_found(folder: Path, tmp_path: Path
     assert found.for_direction("en", "vi") == found.offered["a/one"]
     assert found.for_direction("vi", "en") is None
     assert set(gallery(tmp_path / "a" / "one").offered) == {"one"}
+
+
+def test_a_folder_that_vanishes_during_the_search_is_skipped(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(folder / "maps_luong", tmp_path / "run")
+    (tmp_path / "gone").mkdir()
+    listed = os.scandir
+
+    def scandir(path: Any) -> Any:
+        return listed(tmp_path / "nothing" if Path(path).name == "gone" else path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    assert list(gallery(tmp_path).offered) == ["run"]
 
 
 def test_a_run_that_is_replaced_is_loaded_again(folder: Path, tmp_path: Path) -> None:
