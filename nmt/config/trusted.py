@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from nmt.config.keys import value_at
+from nmt.config.messages import stored_invalid
 from nmt.config.nodes import CONFIGS, Config, Node, read_choice, unresolved
 from nmt.config.schema import check_node
 from nmt.errors import Mistake
@@ -115,27 +116,32 @@ def check_nodes(config: Config, file: Path, keys: Collection[str] | None = None,
                 f"{file} holds {_shown(text)}, which is an unresolved interpolation or a missing value; {_REMEDY}"
             )
         for path, node in _nodes((key,), config.get(key)):
-            _check_node(path, node, file, given or {})
+            _check_node(path, node, file, given)
 
 
-def _check_node(path: tuple[str, ...], node: Node, file: Path, given: Config) -> None:
+def _check_node(path: tuple[str, ...], node: Node, file: Path, given: Config | None) -> None:
     key = ".".join(path)
     choices = _choices(path)
     if "_target_" not in node and not choices:
         return
     target = node.get("_target_")
-    given_too = value_at(given, f"{key}._target_", default={}) == target
+    given_too = value_at(given or {}, f"{key}._target_", default={}) == target
     if isinstance(target, str) and target in choices:
         # The constructors check ranges, not types.
         try:
             check_node(key, node, _default(path, node, choices[target]))
         except Mistake as error:
             # The user may have put the class in place of another one, and kept the arguments of that one.
-            if not given_too or not _fits(path, node, value_at(given, key)):
-                raise Mistake(f"{file} cannot be used: {error}") from error
+            if not given_too or not _fits(path, node, value_at(given or {}, key)):
+                repeat = f" If the run's own command has {key}._target_={target}, repeat that argument."
+                remedy = "" if given is None or given_too else repeat
+                raise Mistake(f"{file} cannot be used: {stored_invalid(error)}{remedy}") from error
     elif not given_too:
         allowed = f"only {', '.join(choices)} is allowed" if choices else "no class is allowed"
-        raise Mistake(f"{file} names {_shown(target)} at {key}, where {allowed}; {_REMEDY}")
+        # Without the stored name: a stranger must not choose what the user is told to type.
+        repeat = f" If it is a class of your own, repeat {key}._target_=CLASS, as in the run's own command."
+        remedy = "" if given is None else repeat
+        raise Mistake(f"{file} names {_shown(target)} at {key}, where {allowed}; {_REMEDY}{remedy}")
 
 
 def _fits(path: tuple[str, ...], node: Node, declared: Node) -> bool:

@@ -212,8 +212,31 @@ def test_a_class_that_the_user_puts_in_place_of_another_keeps_the_arguments_of_t
     for changed in (with_values(stored, {"optimizer.more": 1}), with_values(stored, {"optimizer.fused": "yes"})):
         with pytest.raises(Mistake, match=r"optimizer\.(more|fused|weight_decay)"):
             check_nodes(changed, Path("config.yaml"), given=given)
-    with pytest.raises(Mistake, match=r"Unknown key 'optimizer\.\w+'"):
+    told = (
+        r"Unknown key 'optimizer\.\w+'\..* If the run's own command has optimizer\._target_=torch\.optim\.Adam, repeat"
+    )
+    with pytest.raises(Mistake, match=told):
         check_nodes(stored, Path("config.yaml"), given=composed())
+    with pytest.raises(
+        Mistake, match=r"Unknown key 'optimizer\.\w+'"
+    ) as loaded:  # by a command that takes no optimizer
+        check_nodes(stored, Path("config.yaml"))
+    assert "repeat" not in str(loaded.value)
+
+
+def test_a_class_of_ones_own_is_to_be_repeated_but_a_stranger_does_not_choose_its_name() -> None:
+    stored = with_values(composed(), {"schedule._target_": "evil.Schedule"})
+    with pytest.raises(Mistake, match=r"If it is a class of your own, repeat schedule\._target_=CLASS, as in the"):
+        check_nodes(stored, Path("config.yaml"), given=composed())
+
+
+def test_a_key_that_a_stored_node_lacks_cannot_be_added_to_the_command() -> None:
+    stored = composed()
+    del stored["search"]["beam_size"]
+    with pytest.raises(
+        Mistake, match=r"search\.beam_size is missing\. Another version of nmt wrote it: train the run ag"
+    ):
+        check_nodes(stored, Path("config.yaml"))
 
 
 @pytest.mark.parametrize("place", ["model:\n  more: ", "start_from: ", "filters:\n  max_tokens: ", "data:\n  train: "])
