@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 import yaml
 from safetensors import SafetensorError
 from safetensors.torch import save_model
@@ -38,13 +39,17 @@ from nmt.data.documents import documents_of_file
 from nmt.decoding.binding import bind
 from nmt.decoding.translator import Translator
 from nmt.errors import CheckFailed, Mistake
+from nmt.evaluation.scores import all_metrics, corpus_scores
+from nmt.exports.export_run import RECORD, check_replaceable, file_digests, open_kept, origin
 from nmt.maps.links import check_links, rates, read_alignments
 from nmt.maps.map_files import MANIFEST, MapFolder
 from nmt.runs.directory import RunDirectory, tokenizer_hashes
-from nmt.runs.load import build_model
+from nmt.runs.load import LoadedRun, build_model
 from nmt.runs.search import named_search, search_config
 from nmt.runs.weights import header_matches, load_weights
-from nmt.scoring.test_sets import _stored_lines
+from nmt.scoring.run_scores import HYPOTHESES, SCORES, conditions, stored_scores
+from nmt.scoring.score_table import System, scored_on_tokens, system_part
+from nmt.scoring.test_sets import TestSet, _stored_lines
 from nmt.serving.application import application
 from nmt.serving.batcher import Batcher
 from nmt.serving.gallery import Gallery
@@ -271,6 +276,8 @@ class Workshop:
             "settings": Target([self.originals["config.yaml"]], self.read_settings, changed_yaml),
             "search": Target(self.searches(), self.read_search, changed_json),
             "metrics.json": Target([self.originals["metrics.json"]], self.read_metrics, changed_json),
+            "scores.json": Target([self.scores()], self.read_scores, changed_json),
+            "export.json": Target([self.export()], self.read_export, changed_json),
             "model.safetensors": Target([self.originals["model.safetensors"]], self.read_weights, changed_weights),
             "tokenizer.model": Target([self.tokenizers.source.model], self.read_tokenizer, changed_bytes),
             "manifest.json": Target([self.maps()[0]], self.read_manifest, changed_json),
@@ -363,6 +370,57 @@ class Workshop:
         self.run.tokenizers(Direction.parse("en-vi"), metrics)
         if isinstance(metrics.get("command"), str):
             changed_command(metrics["command"], self.config, self.config)
+
+    def loaded(self) -> LoadedRun:
+        settings = validated(RunSettings, self.config)
+        return LoadedRun(self.run, settings, self.tokenizers, self.model, torch.device("cpu"))
+
+    def scores(self) -> bytes:
+        """The scores of three translations."""
+        hypotheses, test_set = ["một hai", "", "Mai ba"], self.test_set()
+        test_set.out.mkdir(parents=True, exist_ok=True)
+        (test_set.out / HYPOTHESES).write_text("".join(f"{line}\n" for line in hypotheses), encoding="utf-8")
+        scores = corpus_scores(hypotheses, test_set.references, all_metrics(tokenized=False))
+        record = {
+            **conditions([self.loaded()], test_set),
+            "scores": [score.record() for score in scores],
+            "perplexity": {"word": 12.5, "piece": 3.25, "lines": 3},
+            "sentences_per_second": 1.5,
+            "aer": {"value": 0.25, "note": "cross, layer 1"},
+        }
+        return json.dumps(record).encode()
+
+    def test_set(self) -> TestSet:
+        sources, references = ["a", "b", "c"], [["một hai", "ba", "Mai ba bốn"]]
+        return TestSet(sources, references, None, None, self.run.path / "evaluation" / "test", tokenized=False)
+
+    def read_scores(self, data: bytes) -> None:
+        """As nmt.compare reads the scores of a run that it does not translate again."""
+        test_set = self.test_set()
+        (test_set.out / SCORES).write_bytes(data)
+        stored = stored_scores(self.loaded(), test_set)
+        if stored is None:
+            raise Mistake("The stored scores are not used.")
+        system = System({"run": "r"}, *stored, self.metrics)
+        scored_on_tokens(system)
+        system_part([system]).table.markdown()
+
+    def export(self) -> bytes:
+        """The record of an export whose only file is empty."""
+        folder = self.folder / "export"
+        folder.mkdir(exist_ok=True)
+        (folder / "model.bin").touch()
+        files = file_digests(folder)
+        return json.dumps({**origin(self.loaded(), "ctranslate2", "int8"), "parity": [1.0], "files": files}).encode()
+
+    def read_export(self, data: bytes) -> None:
+        """As nmt.export and the engines read the record of an export, before they replace or open it."""
+        folder = self.folder / "export"
+        (folder / RECORD).write_bytes(data)
+        check_replaceable(folder, overwrite=True)
+        opened, reason = open_kept(self.loaded(), "ctranslate2", folder, "int8")
+        if opened is None and reason != "the old export is damaged":  # as that of the seed is
+            raise Mistake(reason)
 
     def read_weights(self, data: bytes) -> None:
         """As load_run reads them."""

@@ -244,9 +244,17 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
 
 
 # Building a model, or searching, for every input takes long.
-SLOW_TARGETS = {"config.yaml": 10, "settings": 10, "search": 30, "requests": 60, "model.safetensors": 60}
+SLOW_TARGETS = {
+    "config.yaml": 10,
+    "settings": 10,
+    "search": 30,
+    "scores.json": 20,
+    "requests": 60,
+    "model.safetensors": 60,
+}
 TARGETS = [
-    *("config.yaml", "settings", "search", "metrics.json", "model.safetensors", "tokenizer.model", "manifest.json"),
+    *("config.yaml", "settings", "search", "metrics.json", "scores.json", "export.json", "model.safetensors"),
+    *("tokenizer.model", "manifest.json"),
     *("maps.npz", "sentences.jsonl", "alignments", "documents", "prefixes", "zip", "tar", "tar.gz", "HTML", "requests"),
 ]
 

@@ -235,8 +235,8 @@ class LoopSettings(Keys):
     initializer: Node
     optimizer: Node
     schedule: Node
-    logger: Node
-    callbacks: Node
+    logger: dict[str, Node]
+    callbacks: dict[str, Node]
     encoder_self: Node | None = None
     """The parts that this site uses instead of `scorer` and `normalizer`; the resolved `model` contains them."""
 

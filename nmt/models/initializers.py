@@ -45,15 +45,17 @@ def xavier(model: Attending) -> None:
 
 
 @torch.no_grad()
-def small(model: Attending, dim: int) -> None:
+def small(model: Attending, dim: float | None) -> None:
     """N(0, 2 / (dim + 4 dim)) for all linear layers and gates of a model of width `dim` (Nguyen & Salazar 2019,
     SmallInit).
 
     This is the variance that Glorot & Bengio give for a feed-forward net with 4 dim hidden units; here all layers use
     it. Biases become 0. Embeddings, output layers tied to them, and weights under FixNorm are not changed. Raises
-    Mistake if `dim` is not positive.
+    Mistake if `dim` is None, as it is where a model has no width, or not positive.
     """
-    _check_positive("dim", float(dim))
+    if dim is None:
+        raise Mistake("initializer.dim is null; set it to the width of the model, or choose another initializer.")
+    _check_positive("dim", dim)
     _without_biases(model)
     for matrix in _matrices(model):
         matrix.normal_(std=math.sqrt(2 / (5 * dim)))

@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path, PurePath
 from urllib.parse import urlsplit
@@ -41,7 +42,7 @@ def check_extensions(settings: LoopSettings) -> None:
     build_callbacks(settings.callbacks)
 
 
-def check_stored_loggers(loggers: Node, file: Path) -> None:
+def check_stored_loggers(loggers: Mapping[str, Node], file: Path) -> None:
     """Raises Mistake if a stored logger would write outside the run directory; anyone may have written `file`.
 
     The addresses of servers are allowed.
@@ -60,7 +61,7 @@ def check_stored_loggers(loggers: Node, file: Path) -> None:
                 )
 
 
-def build_loggers(loggers: Node, run: Path, logs: Path) -> list[Logger]:
+def build_loggers(loggers: Mapping[str, Node], run: Path, logs: Path) -> list[Logger]:
     """The loggers of the run in the folder `run`, which write to a new version in its folder `logs`.
 
     CSVLogger would delete the log before a resume. What is null in a logger's node depends on where the run is now, or
@@ -93,7 +94,7 @@ def build_loggers(loggers: Node, run: Path, logs: Path) -> list[Logger]:
     return list(built.values())
 
 
-def build_callbacks(callbacks: Node) -> list[Callback]:
+def build_callbacks(callbacks: Mapping[str, Node]) -> list[Callback]:
     """The user's callbacks. Raises Mistake for a node that describes something else."""
     built = {name: make(node) for name, node in callbacks.items()}
     for name, callback in built.items():

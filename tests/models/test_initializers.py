@@ -82,6 +82,7 @@ def test_xavier_treats_each_gate_separately(make_model: Callable[..., Seq2Seq]) 
     [
         (partial(uniform, bound=0.0), "initializer.bound is 0; it must be above 0 and finite"),
         (partial(uniform, bound=math.inf), "initializer.bound is inf; it must be above 0 and finite"),
+        (partial(small, dim=None), "initializer.dim is null; set it to the width of the model, or choose another"),
         (partial(small, dim=-1), "initializer.dim is -1; it must be above 0 and finite"),
     ],
 )

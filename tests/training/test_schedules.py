@@ -92,6 +92,7 @@ def test_plateau_waits_for_its_patience(sign: int) -> None:
     [
         (lambda o: inverse_sqrt(o, warmup=0), "schedule.warmup is 0"),
         (lambda o: noam(o, dim=0, warmup=1), "schedule.dim is 0"),
+        (lambda o: noam(o, dim=None, warmup=1), "schedule.dim is null; set it to the width of the model, or choose"),
         (lambda o: step_halving(o, warmup=1, start=1, every=0), "schedule.every is 0"),
         (lambda o: step_halving(o, warmup=1, start=-1, every=1), "schedule.start is -1"),
         (lambda o: cosine(o, warmup=1, steps=None, floor=0.0), "schedule=cosine ends at trainer.max_steps"),
