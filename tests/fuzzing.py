@@ -73,6 +73,20 @@ TINY = [
     "search.beam_size=2",
     "run_dir=none",
 ]
+_SMALL = ["experiment=none", "trainer.accelerator=cpu", "trainer.max_steps=1000", "run_dir=none"]
+_SMALL_RECURRENT = ["model.embedding_dim=4", "model.encoder_dim=4", "model.decoder_dim=4"]
+OTHERS = [
+    [*TINY, "context=hierarchical", "schedule=noam", "initializer=small", "optimizer=sgd", "norm@model=scale_norm"],
+    [
+        *(*_SMALL, "model=luong", *_SMALL_RECURRENT, "encoder@model=lstmn", "decoder@model=lstmn", "window=local_p"),
+        *("schedule=late_halving", "search=sampling", "objective=simcut", "initializer=uniform", "optimizer=adadelta"),
+    ],
+    [
+        *(*_SMALL, "model=bahdanau", *_SMALL_RECURRENT, "model.maxout_dim=4", "window=local_m", "scorer=location"),
+        *("schedule=plateau", "objective=r_drop", "initializer=xavier", "optimizer=adam", "logger=csv"),
+    ],
+]
+"""Runs with other choices of each group."""
 NOT_STORED = ("run_dir", "sweep_dir", "resume", "overwrite", "cache_dir")
 
 # What Python, numpy, torch and other libraries say about a value that they did not expect.
@@ -239,13 +253,18 @@ changed_yaml = changed_by(yaml.safe_load, lambda value: yaml.safe_dump(value, al
 # The targets.
 
 
+def stored(arguments: Sequence[str]) -> dict[str, Any]:
+    """What a run that is trained with these arguments stores in config.yaml."""
+    return {key: value for key, value in configuration("train", arguments).items() if key not in NOT_STORED}
+
+
 class Workshop:
     """A finished run with fresh weights, and a folder for the inputs."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.run = folder, RunDirectory(folder / "run")
         self.run.path.mkdir(parents=True)
-        self.config = {key: value for key, value in configuration("train", TINY).items() if key not in NOT_STORED}
+        self.config = stored(TINY)
         self.run.write_config(self.config)
         settings = validated(RunSettings, self.config)
         lines = [normalize(line) for line in read_lines(SAMPLE / "phrases.vi")[:60]]
@@ -272,8 +291,8 @@ class Workshop:
     def targets(self) -> dict[str, Target]:
         """All targets by name."""
         return {
-            "config.yaml": Target([self.originals["config.yaml"]], self.read_config, changed_yaml),
-            "settings": Target([self.originals["config.yaml"]], self.read_settings, changed_yaml),
+            "config.yaml": Target(self.configurations(), self.read_config, changed_yaml),
+            "settings": Target(self.configurations(), self.read_settings, changed_yaml),
             "search": Target(self.searches(), self.read_search, changed_json),
             "metrics.json": Target([self.originals["metrics.json"]], self.read_metrics, changed_json),
             "scores.json": Target([self.scores()], self.read_scores, changed_json),
@@ -341,6 +360,10 @@ class Workshop:
         check_nodes(config, self.run.path / "config.yaml")
         Translation().check_buildable(settings)
         choose_machine(settings.trainer)
+
+    def configurations(self) -> list[bytes]:
+        others = [yaml.safe_dump(stored(arguments), sort_keys=False).encode() for arguments in OTHERS]
+        return [self.originals["config.yaml"], *others]
 
     def searches(self) -> list[bytes]:
         return [json.dumps(named_search(name)).encode() for name in ("beam", "sampling")]

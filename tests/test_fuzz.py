@@ -6,13 +6,16 @@
 import codecs
 import io
 import json
+import math
 import os
+import random
 import unicodedata
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from fuzzing import Workshop, inputs, outcome
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -20,6 +23,7 @@ from hypothesis.strategies import SearchStrategy
 
 from nmt.cli.compose import configuration
 from nmt.config.direction import Direction
+from nmt.config.keys import with_values
 from nmt.data.corpus import iter_parallel
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.binding import bind
@@ -36,6 +40,8 @@ from nmt.text.lines import LONGEST_LINE, bounded_lines, read_lines, text_lines
 settings.register_profile("tests", max_examples=60, deadline=None, derandomize=True)
 settings.register_profile("soak", max_examples=6000, deadline=None)
 settings.load_profile(os.environ.get("FUZZ", "tests"))
+
+SOAK = os.environ.get("FUZZ") == "soak"
 
 ODD = [
     "",
@@ -267,8 +273,28 @@ def test_every_target_is_tried(workshop: Workshop) -> None:
 def test_what_a_stranger_made_is_read_or_refused_in_our_words(workshop: Workshop, name: str) -> None:
     """tests/soak/fuzz.py tries as many inputs as wanted."""
     target = workshop.targets()[name]
-    number = SLOW_TARGETS.get(name, 150) * (100 if os.environ.get("FUZZ") == "soak" else 1)
+    number = max(5000, SLOW_TARGETS.get(name, 150) * 100) if SOAK else SLOW_TARGETS.get(name, 150)
     for data in inputs(name, target, number):
         kind, message = outcome(target, data)
         assert kind in ("value", "Mistake", "CheckFailed"), (message, data[:1000])
     assert outcome(target, target.seeds[0])[0] == "value"
+
+
+def test_every_stored_value_may_be_of_any_type(workshop: Workshop) -> None:
+    """Each value of a configuration is replaced by null and by values of other simple types, one at a time."""
+    wrong = [None, True, 0, -1, 7, 0.5, "x", "", [], {}, [None], ["a"], {"a": None}, math.nan, math.inf, 2**62, 1e308]
+    target = workshop.targets()["settings"]
+    configs = [yaml.safe_load(text) for text in workshop.configurations()]
+    changes = [(config, key, value) for config in configs for key in keys_of(config) for value in wrong]
+    for config, key, value in changes if SOAK else random.Random(1).sample(changes, 40):
+        data = yaml.safe_dump(with_values(config, {key: value})).encode()
+        kind, message = outcome(target, data)
+        assert kind in ("value", "Mistake", "CheckFailed"), (key, value, message)
+
+
+def keys_of(group: dict[str, Any], prefix: str = "") -> Iterator[str]:
+    """The dotted keys of all groups and values."""
+    for name, value in group.items():
+        yield f"{prefix}{name}"
+        if isinstance(value, dict):
+            yield from keys_of(value, f"{prefix}{name}.")

@@ -45,7 +45,7 @@ def xavier(model: Attending) -> None:
 
 
 @torch.no_grad()
-def small(model: Attending, dim: float | None) -> None:
+def small(model: Attending, dim: int | None) -> None:
     """N(0, 2 / (dim + 4 dim)) for all linear layers and gates of a model of width `dim` (Nguyen & Salazar 2019,
     SmallInit).
 
@@ -55,7 +55,7 @@ def small(model: Attending, dim: float | None) -> None:
     """
     if dim is None:
         raise Mistake("initializer.dim is null; set it to the width of the model, or choose another initializer.")
-    _check_positive("dim", dim)
+    _check_positive("dim", float(dim))
     _without_biases(model)
     for matrix in _matrices(model):
         matrix.normal_(std=math.sqrt(2 / (5 * dim)))

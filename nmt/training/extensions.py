@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.loggers import Logger
 
+from nmt.config.fields import as_text
 from nmt.config.keys import leaves
 from nmt.config.nodes import Node, check_arguments, make
 from nmt.config.schema import LoopSettings
@@ -19,6 +20,7 @@ _EXTRAS = ("wandb", "mlflow")
 """The loggers that need a package, which has the name of the logger, as its extra has."""
 _ELSEWHERE = re.compile(r"[/\\~]|(?!https?:)[a-z][a-z\d+.-]*:[/\\]", re.IGNORECASE)
 """The beginning of a path that is not relative, or of an address other than a server's, such as sqlite:///FILE."""
+_NAMES = ("name", "run_name", "experiment_name", "project")  # which may be written as numbers
 _LONGEST_NAME = 128  # of a run in Weights & Biases; the end of a path tells the jobs of a sweep apart
 
 
@@ -78,7 +80,10 @@ def build_loggers(loggers: Mapping[str, Node], run: Path, logs: Path) -> list[Lo
     }
     built = {
         name: make(
-            {key: given_now.get(key) if value is None else value for key, value in node.items()},
+            {
+                key: given_now.get(key) if value is None else as_text(value) if key in _NAMES else value
+                for key, value in node.items()
+            },
             Logger,
             save_dir=str(version),
         )

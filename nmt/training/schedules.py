@@ -14,7 +14,7 @@ def inverse_sqrt(optimizer: Optimizer, warmup: int) -> LambdaLR:
     return LambdaLR(optimizer, lambda done: min((done + 1) / warmup, (warmup / (done + 1)) ** 0.5))
 
 
-def noam(optimizer: Optimizer, dim: float | None, warmup: int) -> LambdaLR:
+def noam(optimizer: Optimizer, dim: int | None, warmup: int) -> LambdaLR:
     """lr(n) = lr dim^-0.5 min(n^-0.5, n warmup^-1.5) (Vaswani et al. 2017, eq. 3, where lr is 1)."""
     _at_least_one(warmup, "schedule.warmup")
     if dim is None:
@@ -79,6 +79,6 @@ def plateau(optimizer: Optimizer, factor: float, patience: int, min_lr: float) -
     return ReduceLROnPlateau(optimizer, factor=factor, patience=patience, min_lr=min_lr, threshold_mode="abs")
 
 
-def _at_least_one(value: float, name: str) -> None:
+def _at_least_one(value: int, name: str) -> None:
     if value < 1:
         raise Mistake(f"{name} is {value}; it must be at least 1.")

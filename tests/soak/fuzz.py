@@ -25,7 +25,7 @@ LAWFUL = ("value", "Mistake", "CheckFailed")
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--inputs", type=int, default=10_000)
-    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--seconds", type=float, default=180.0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--targets", nargs="*", default=[])
     parser.add_argument("--out", type=Path, default=Path("fuzz_failures"))

@@ -243,3 +243,18 @@ def test_a_logger_of_a_run_writes_below_the_run_alone(
 def test_what_is_no_callback_is_refused(job: Callable[..., Job]) -> None:
     with pytest.raises(Mistake, match=r"callbacks\.mine is a OrderedDict, which is not a Lightning callback: set"):
         train(job("train", run_dir="new", **{"+callbacks__mine": "{_target_: collections.OrderedDict}"}))
+
+
+@pytest.mark.parametrize("group", ["callbacks", "logger"])
+def test_what_is_no_group_of_settings_is_neither_a_logger_nor_a_callback(group: str) -> None:
+    config = configuration("train", ["run_dir=new"])
+    for value in (None, "x", [1]):
+        with pytest.raises(Mistake, match=rf"{group}\.mine must be a group of settings, not '"):
+            validated(TrainSettings, with_values(config, {f"{group}.mine": value}))
+
+
+@pytest.mark.parametrize("choice", ["csv", "tensorboard"])
+def test_a_logger_may_be_named_by_a_number(tmp_path: Path, choice: str) -> None:
+    loggers = configuration("train", ["run_dir=new", f"logger={choice}", f"logger.{choice}.name=7"])["logger"]
+    [made] = build_loggers(loggers, tmp_path, tmp_path / "logs")
+    assert Path(made.log_dir).parts[-2:] == ("version_0", "7")
