@@ -33,8 +33,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
-from conftest import TINY, write_corpora
 from fuzzing import WORDS
+from tiny import TINY, write_corpora
 
 from nmt.cli.compose import configuration
 from nmt.config.keys import leaves

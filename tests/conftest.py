@@ -10,7 +10,6 @@ os.environ["OMP_NUM_THREADS"] = "1"
 import contextlib
 import gc
 import io
-import random
 import shutil
 import subprocess
 import sys
@@ -25,6 +24,7 @@ import torch
 from attention_runs import RUNS, train_all
 from forked import Forked, module, signalled_training
 from jobs import HIERARCHICAL, JOINED
+from tiny import TINY, write_corpora
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
@@ -35,33 +35,6 @@ from nmt.config.job import Job
 from nmt.config.schema import validated
 
 CHECKOUT = Path(__file__).resolve().parents[1]
-ENGLISH = ["one", "two", "three", "four", "five", "six", "seven"]
-VIETNAMESE = ["một", "hai", "ba", "bốn", "năm", "sáu", "bảy"]
-TINY = [
-    "experiment=none",
-    "data=files",
-    "data.train=[train]",
-    "data.valid=valid",
-    "data.test=test",
-    "tokenizer.size=293",
-    "tokenizer.joint=true",
-    "unicode_noise=0",
-    "filters.drop_overlap=false",
-    "model=transformer",
-    "model.dim=12",
-    "model.ffn_dim=19",
-    "model.num_heads=2",
-    "model.num_layers=1",
-    "batching.batch_tokens=101",
-    "optimizer.lr=0.01",
-    "schedule.warmup=7",
-    "trainer.accelerator=cpu",
-    "validation.sentences=5",
-    "validation.monitor=loss",
-    "search.beam_size=2",
-    "run_dir=run",
-]
-
 # The folders in which the annotations are checked at every call; see check_annotations.
 CHECKED = {"attention", "data", "decoding", "evaluation", "kernels", "maps", "models", "pages", "training"}
 
@@ -77,22 +50,6 @@ class Ended(NamedTuple):
     code: int
     output: str
     errors: str
-
-
-def write_corpus(folder: Path, name: str, lines: int, seed: int) -> None:
-    """`lines` sentences of number words and their translation word by word."""
-    chosen = random.Random(seed)
-    sentences = [[chosen.randrange(len(ENGLISH)) for _ in range(chosen.randint(1, 11))] for _ in range(lines)]
-    for language, words in (("en", ENGLISH), ("vi", VIETNAMESE)):
-        text = "".join(" ".join(words[i] for i in sentence) + ".\n" for sentence in sentences)
-        (folder / f"{name}.{language}").write_text(text, encoding="utf-8")
-
-
-def write_corpora(folder: Path) -> Path:
-    """Train, valid and test; the folder."""
-    for seed, (name, lines) in enumerate({"train": 211, "valid": 7, "test": 1}.items()):
-        write_corpus(folder, name, lines, seed)
-    return folder
 
 
 def pytest_collection_finish() -> None:
