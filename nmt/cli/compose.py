@@ -3,6 +3,7 @@
 import copy
 import functools
 import itertools
+import math
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,7 +16,7 @@ from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import ChoiceSweep, Override, Sweep
+from hydra.core.override_parser.types import ChoiceSweep, Glob, Override, RangeSweep, Sweep
 from hydra.errors import ConfigCompositionException, HydraException, MissingConfigException
 from omegaconf import OmegaConf
 from omegaconf.errors import (
@@ -95,8 +96,9 @@ def run_hydra(name: str, task: Callable[[Composed], None], overrides: Sequence[O
     try:
         hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name=name)(task)()
     except (HydraException, OmegaConfBaseException) as error:
+        _composed(name, [override for override in overrides if override.is_hydra_override()])
         arguments = [
-            [f"{override.get_key_element()}={value}" for value in override.sweep_string_iterator()]
+            [f"{override.get_key_element()}={value}" for value in _values_of(override)]
             if override.is_discrete_sweep()
             else [str(override.input_line)]
             for override in overrides
@@ -124,8 +126,15 @@ def parsed(name: str, arguments: Sequence[str], sweep: bool = False) -> list[Ove
                 "a smaller one."
             ) from error
         overrides.append(override)
-        if not override.is_hydra_override():
-            _check(name, override, sweep)
+        _check(name, override, sweep)
+    # Sweepers other than Hydra's own, such as Optuna's, choose values from an interval.
+    if not any(override.key_or_group in ("hydra/sweeper", "hydra.sweeper._target_") for override in overrides):
+        for override in overrides:
+            if override.is_interval_sweep():
+                raise Mistake(
+                    f"'{override.input_line}' names no single values. Write those to try, as in "
+                    f"{override.get_key_element()}=A,B,C."
+                )
     return overrides
 
 
@@ -153,6 +162,11 @@ def _check(name: str, override: Override, sweep: bool) -> None:
     argument, key = override.input_line, override.get_key_element().lstrip("+~")
     if not key:
         raise Mistake(f"'{argument}' has no key. Write key=value.")
+    if override.is_delete():
+        raise Mistake(f"'{argument}' removes a key that the command needs. Set {key} to another value instead.")
+    if override.is_hydra_override() or override.key_or_group == "hydra":
+        _check_hydra_setting(name, override)
+        return
     if name == "translate" and key in ("input", "source", "out", "output"):
         raise Mistake(
             f"nmt.translate has no key {key}: it reads standard input and writes to standard output, as in < in.en > "
@@ -164,8 +178,8 @@ def _check(name: str, override: Override, sweep: bool) -> None:
         raise Mistake(f"'{argument}' has a sweep within a value. Write all values as {key}=A,B,C.")
     if override.is_sweep_override() and not sweep:
         raise Mistake(f"'{argument}' has several values. Choose one, or add -m to run a job for each.")
-    if override.is_delete():
-        raise Mistake(f"'{argument}' removes a key that the command needs. Set {key} to another value instead.")
+    if isinstance(typed, RangeSweep) and _is_empty(typed):
+        raise Mistake(f"'{argument}' has no values. Write those to try, as in {key}=A,B,C.")
     # model.norm=scale_norm, where norm@model=scale_norm is meant.
     parent, _, group = key.rpartition(".")
     if parent and "." not in parent and str(override.value()) in _choices_of(group):
@@ -180,8 +194,59 @@ def _check(name: str, override: Override, sweep: bool) -> None:
             )
         groups = [path.name for path in CONFIGS.iterdir() if path.is_dir()]
         raise Mistake(unknown("group", override.key_or_group, groups))
+    elif isinstance(typed, Glob):
+        raise Mistake(f"'{argument}' finds only names of choices, as in scorer=glob(*). Write {key}=A,B,C.")
     elif any(abs(number) > _LARGEST for number in _whole_numbers(override.value())):
         raise Mistake(f"{key} is {override.get_value_string()}; it must be at most {_LARGEST}.")
+
+
+def _check_hydra_setting(name: str, override: Override) -> None:
+    """Raises Mistake for a setting of Hydra that it would refuse in words without a remedy, or not refuse at all."""
+    argument, key, value = override.input_line, override.key_or_group, override.value()
+    usual: Config = OmegaConf.to_container(_compose_files(name, ()), resolve=False)  # type: ignore[assignment]
+    groups = {group: choice for group, choice in usual["hydra"]["runtime"]["choices"].items() if "hydra/" in group}
+    if key == "hydra" or (not isinstance(value, dict) and isinstance(_part(usual, key), dict)):
+        raise Mistake(f"'{argument}' replaces several of Hydra's settings. Set a single one; --cfg hydra lists them.")
+    if override.is_sweep_override():
+        raise Mistake(
+            f"'{argument}' has several values, but a sweep has one value of each of Hydra's settings. Choose one."
+        )
+    if override.package:
+        raise Mistake(
+            f"'{argument}' has an @, which no setting of Hydra takes. Write {key}={override.get_value_string()}."
+        )
+    if "/" not in key:
+        return
+    if key not in groups:
+        raise Mistake(unknown("group", key, groups))
+    if override.is_add() or override.is_force_add():
+        raise Mistake(f"'{argument}' adds a choice. To replace the current one, write {key}=CHOICE without +.")
+    if not isinstance(value, (str, list)):  # hydra/callbacks=[A,B] adds both
+        raise Mistake(f"'{argument}' is not a choice. Write {key}=NAME, as in hydra/launcher=basic.")
+
+
+def _part(config: Config, key: str) -> Any:
+    """The value of a dotted key, None if there is none."""
+    value: Any = config
+    for name in key.split("."):
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def _is_empty(values: RangeSweep) -> bool:
+    """Whether a range has no values, or no end."""
+    start, stop, step = values.start, values.stop, values.step
+    if start is None or stop is None or not (start < stop if step > 0 else start > stop and step < 0):
+        return True
+    return math.inf in (abs(start), abs(stop))
+
+
+def _values_of(sweep: Override) -> list[str]:
+    """The values of a sweep that has single values, as text."""
+    value = sweep.value()
+    return (
+        value.filter(_choices_of(sweep.key_or_group)) if isinstance(value, Glob) else [*sweep.sweep_string_iterator()]
+    )
 
 
 def _chosen_key(choice: Override, config: Config) -> str:
@@ -210,7 +275,11 @@ def _check_choice(name: str, override: Override, key: str) -> None:
             f"'{override.input_line}' has several choices. Choose one, or use -m {key}=A,B to run a job for each."
         )
     choices = _choices_of(group)
-    chosen = override.sweep_string_iterator() if override.is_choice_sweep() else [override.get_value_element_as_str()]
+    if override.is_interval_sweep():
+        return
+    chosen = _values_of(override) if override.is_sweep_override() else [override.get_value_element_as_str()]
+    if not chosen:
+        raise Mistake(f"'{override.input_line}' matches no {group}. Available: {', '.join(sorted(choices))}.")
     for choice in chosen:
         if choice not in choices:
             remedy = _with_site(override, _choices(_compose_files(name, ())), "CHOICE")
@@ -253,7 +322,9 @@ def _composed(name: str, overrides: Sequence[Override]) -> Composed:
             if override not in files:
                 _set_value(composed, override)
     except HydraException as error:
-        raise Mistake(_missing_group(name, overrides, error) or _sentence(error)) from error
+        raise Mistake(
+            _setting_of_hydra_at_fault(name, overrides) or _missing_group(name, overrides, error) or _sentence(error)
+        ) from error
     return composed
 
 
@@ -325,6 +396,27 @@ def _plain(composed: Composed, whole: bool) -> Config:
 def _choices(composed: Composed) -> dict[str, str | None]:
     """The choice of each group except Hydra's own."""
     return {group: name for group, name in composed.hydra.runtime.choices.items() if not group.startswith("hydra/")}
+
+
+def _setting_of_hydra_at_fault(name: str, overrides: Sequence[Override]) -> str:
+    """The error for the first of Hydra's own settings whose value it refuses; '' if that is not what it refused."""
+    accepted = list[str]()
+    settings = [override for override in overrides if override.is_hydra_override()]
+    for override in sorted(settings, key=lambda override: "/" not in override.key_or_group):  # choices bring settings
+        try:
+            _compose_files(name, (*accepted, str(override.input_line)))
+        except MissingConfigException:
+            return ""
+        except HydraException as error:
+            if isinstance(error.__cause__, (ConfigAttributeError, ConfigKeyError)):  # an unknown key
+                return ""
+            reason, _, _ = str(error.__cause__ or error).partition("\n")
+            return (
+                f"'{override.input_line}' does not fit Hydra's settings: {reason.rstrip('.:')}. Add --cfg hydra to see "
+                "them."
+            )
+        accepted.append(str(override.input_line))
+    return ""
 
 
 def _missing_group(name: str, overrides: Sequence[Override], error: HydraException) -> str:

@@ -152,6 +152,16 @@ def test_a_sweep_runs_every_combination(compose: Compose) -> None:
     assert [job.sweep_dir.name for job in jobs if job.sweep_dir] == ["0", "1", "2", "3"]
 
 
+def test_a_sweep_finds_choices_by_a_pattern(compose: Compose) -> None:
+    code, jobs = compose("train", "-m", "scorer=glob(g*)", "normalizer=softmax,sparsemax")
+    assert code == 0
+    assert [job.config["scorer"]["_target_"].rpartition(".")[2] for job in jobs[::2]] == [
+        "Gaussian",
+        "GaussianLearned",
+        "General",
+    ]
+
+
 @pytest.mark.parametrize(
     ("overrides", "sentence"),
     [
@@ -253,7 +263,48 @@ def test_a_sweep_runs_every_combination(compose: Compose) -> None:
         (["-m"], "-m runs one job per value, but no key has more than one value. Write key=A,B or drop -m."),
         (["-m", "seed=1", "run_dir='a,b'"], "-m runs one job per value, but no key has more than one value."),
         (["-m", "seed=1,2", "scorer=dot,dott"], "Unknown scorer 'dott'. Did you mean 'dot'?"),
-        (["-m", "seed=1,2", "hydra.job.num=1,2"], "Sweeping over Hydra's configuration is not supported"),
+        (
+            ["-m", "seed=1,2", "hydra.job.num=1,2"],
+            "'hydra.job.num=1,2' has several values, but a sweep has one value of each of Hydra's settings.",
+        ),
+        (
+            ["-m", "seed=interval(0,1)"],
+            "'seed=interval(0,1)' names no single values. Write those to try, as in seed=A,B,C.",
+        ),
+        (["-m", "scorer=interval(0,1)"], "'scorer=interval(0,1)' names no single values. Write those to try, as in"),
+        (["-m", "seed=tag(a,interval(0,1))", "run_dir=x"], "' names no single values. Write those to try, as in seed="),
+        (["-m", "scorer=range(1,3)"], "Unknown scorer '1'. Available: additive"),
+        (["-m", "seed=glob(*)"], "'seed=glob(*)' finds only names of choices, as in scorer=glob(*). Write seed=A,B,C."),
+        (["-m", "scorer=glob(z*)"], "'scorer=glob(z*)' matches no scorer. Available: additive, concat, dot, "),
+        (["-m", "seed=range(3,1)"], "'seed=range(3,1)' has no values. Write those to try, as in seed=A,B,C."),
+        (["-m", "seed=range(1,3,0)"], "'seed=range(1,3,0)' has no values. Write those to try, as in seed=A,B,C."),
+        (["hydra=x"], "'hydra=x' replaces several of Hydra's settings. Set a single one; --cfg"),
+        (["hydra={}"], "'hydra={}' replaces several of Hydra's settings. Set a single one; --cfg"),
+        (["+hydra=null"], "'+hydra=null' replaces several of Hydra's settings. Set a single one; --cfg"),
+        (["-m", "seed=1,2", "hydra=x"], "'hydra=x' replaces several of Hydra's settings."),
+        (["-m", "hydra=1,2"], "'hydra=1,2' replaces several of Hydra's settings."),
+        (["--cfg", "job", "hydra=x"], "'hydra=x' replaces several of Hydra's settings."),
+        (["hydra.launcher=3"], "'hydra.launcher=3' replaces several of Hydra's settings. Set a single one; --cfg"),
+        (
+            ["hydra.mode=x"],
+            "'hydra.mode=x' does not fit Hydra's settings: Invalid value 'x', expected one of [RUN, MULTIRUN]. Add "
+            "--cfg hydra to see them.",
+        ),
+        (["hydra.searchpath=3"], "'hydra.searchpath=3' does not fit Hydra's settings: "),
+        (["hydra/zz=basic"], "Available: hydra/callbacks, hydra/env, "),
+        (
+            ["+hydra/launcher=basic"],
+            "'+hydra/launcher=basic' adds a choice. To replace the current one, write hydra/launcher=CHOICE without +.",
+        ),
+        (
+            ["hydra/launcher=1"],
+            "'hydra/launcher=1' is not a choice. Write hydra/launcher=NAME, as in hydra/launcher=",
+        ),
+        (
+            ["hydra/launcher@x=basic"],
+            "'hydra/launcher@x=basic' has an @, which no setting of Hydra takes. Write ",
+        ),
+        (["~hydra.run"], "'~hydra.run' removes a key that the command needs. Set hydra.run to another value instead."),
         (["foo@cross=dot"], "Unknown group 'foo'."),
         (["scorer@crosss=dot"], "Unknown group 'scorer@crosss'. Did you mean 'scorer@cross'?"),
         (["norm=scale_norm"], "'norm=scale_norm' does not say where to use it. Write norm@model=scale_norm."),
