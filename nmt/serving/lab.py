@@ -12,6 +12,7 @@ from fastapi.responses import StreamingResponse
 
 from nmt.config.messages import unknown
 from nmt.decoding.stepwise import Observe
+from nmt.decoding.translatable import unknown_characters
 from nmt.errors import Mistake, TemplatedMessage
 from nmt.insight.alternatives import alternatives
 from nmt.insight.attribution_maps import attribution_maps, chosen_method
@@ -21,6 +22,7 @@ from nmt.insight.forced_maps import IdPair
 from nmt.insight.interventions import Decoded, forced, intervene
 from nmt.insight.known_alignments import agreement, aligned_pairs
 from nmt.insight.sentence_pair import best_translation, check_index, check_length
+from nmt.insight.unknown_words import unknown_words
 from nmt.maps.attention_map import EOS, AttentionMap, selected
 from nmt.maps.links import MapSelector
 from nmt.runs.load import LoadedRun
@@ -353,7 +355,12 @@ async def search_events(service: Service, name: str, question: StreamQuestion, l
             loop.call_soon_threadsafe(steps.put_nowait, event)
 
         best = watched_search(run, source, watch, question.prefix_ids or [], question.search)[0]
-        return {**shown(forced(run, source, best.ids), maps=False), "score": round(best.score, _DIGITS)}
+        return {
+            **shown(forced(run, source, best.ids), maps=False),
+            "score": round(best.score, _DIGITS),
+            "unknown_characters": unknown_characters(normalize(question.text), run.tokenizers.source),
+            "unknown_words": unknown_words(run, question.text),
+        }
 
     service.streams += 1
     work = asyncio.ensure_future(service.batcher.compute(name, action))
@@ -404,6 +411,7 @@ def description(run: LoadedRun) -> dict[str, Any]:
     return {
         "source": run.direction.source,
         "target": run.direction.target,
+        "embedded": run.settings.data.embedded,
         "model": type(run.model).__name__,
         "parameters": sum(parameter.numel() for parameter in run.model.parameters()),
         "sites": {

@@ -43,6 +43,7 @@ def page(browser: Any, address: str) -> Iterator[Any]:
     page.on("pageerror", lambda error: faults.append(str(error)))
     page.goto(address)
     page.locator("#run").select_option("maps_transformer")
+    page.locator("#unit").select_option("pieces")
     yield page
     context.close()
     assert faults == []
@@ -64,6 +65,11 @@ def cell(page: Any, row: int, column: int) -> Any:
 
 def press(page: Any, name: str) -> None:
     page.get_by_role("button", name=name, exact=True).click()
+
+
+def save(page: Any, kind: str) -> None:
+    page.locator("#save-menu").evaluate("menu => { menu.open = true; }")
+    page.locator(f"#save-{kind}").click()
 
 
 def test_a_typed_sentence_is_translated_with_its_map(page: Any) -> None:
@@ -92,12 +98,12 @@ def test_a_blocked_word_has_no_weight_in_the_other_translation(page: Any) -> Non
     translate(page)
     cell(page, 0, 1).click()
     assert re.search(r"attends to .* with weight 0\.\d{3}", page.locator("#selection").text_content())
-    press(page, "Block this word at every step (cross attention, all layers and heads)")
+    press(page, "Block at every step")
     page.locator("#changed svg").wait_for()
     titles = page.locator("#changed .cell[data-column='1'] title").all_text_contents()
     assert titles
     assert all(title.endswith(": 0.000") for title in titles)
-    assert "nats, most at" in page.locator("#changed .verdict").text_content()
+    assert "nats, most at" in page.locator("#outcome .verdict").text_content()
     page.get_by_role("button", name=re.compile("Remove: .* blocked")).click()
     page.locator("#changed svg").wait_for(state="hidden")
 
@@ -107,11 +113,11 @@ def test_a_head_is_switched_off_and_a_row_made_even(page: Any) -> None:
     page.locator("#layer").select_option("1")
     page.locator("#head").select_option("0")
     cell(page, 1, 0).click()
-    press(page, "Switch off (cross attention, layer 1, head 0)")
+    press(page, "Switch off")
     page.locator("#changed svg").wait_for()
     titles = page.locator("#changed .cell title").all_text_contents()
     assert all(title.endswith(": 0.000") for title in titles)
-    press(page, "Equal weights in this row")
+    press(page, "Equal weights")
     page.locator("#changes li").nth(1).wait_for()
 
 
@@ -145,7 +151,7 @@ def test_a_cell_is_explained(page: Any) -> None:
 def test_a_link_shows_the_same(page: Any, browser: Any) -> None:
     translate(page)
     cell(page, 0, 1).click()
-    press(page, "Block this word at every step (cross attention, all layers and heads)")
+    press(page, "Block at every step")
     page.locator("#changed svg").wait_for()
     shown = [page.locator(f"#{name} .translation").text_content() for name in ("intact", "changed")]
     context = browser.new_context()
@@ -172,7 +178,7 @@ def test_the_map_is_saved(page: Any) -> None:
     translate(page)
     for kind, begins in (("svg", b"<svg"), ("png", b"\x89PNG"), ("json", b"{"), ("csv", b"map,target,source,weight")):
         with page.expect_download() as download:
-            page.locator(f"#save-{kind}").click()
+            save(page, kind)
         content = download.value.path().read_bytes()
         assert content.startswith(begins)
         if kind == "svg":
@@ -262,7 +268,7 @@ def test_the_difference_that_a_change_makes(page: Any) -> None:
     translate(page)
     assert page.locator("#difference-box").is_hidden(), "there is nothing to compare"
     cell(page, 0, 1).click()
-    press(page, "Block this word at every step (cross attention, all layers and heads)")
+    press(page, "Block at every step")
     page.locator("#difference").check()
     page.locator("#minus .cell").first.wait_for()
     before = numbers(page, "intact")
@@ -406,11 +412,11 @@ def test_what_a_piece_depends_on(page: Any, browser: Any) -> None:
 def test_the_attribution_of_another_sentence_or_run_goes(page: Any) -> None:
     translate(page)
     open_attribution(page)
-    press(page, "Switch off (cross attention, all layers and heads)")
+    press(page, "Switch off")
     page.locator("#changed .cell").first.wait_for()
     assert "without your changes" in page.locator("#attributed .verdict").text_content()
     with page.expect_download() as download:
-        page.locator("#save-csv").click()
+        save(page, "csv")
     assert '\n"occlusion",' in download.value.path().read_text(encoding="utf-8")
     page.route("**/v1/attribute", lambda route: None)  # never answered
     page.locator("#text").fill("one.")
@@ -423,7 +429,7 @@ def test_the_attribution_of_another_sentence_or_run_goes(page: Any) -> None:
     page.get_by_text("What each piece depends on (attribution)").click()
     ready(page)
     with page.expect_download() as download:
-        page.locator("#save-svg").click()
+        save(page, "svg")
     assert "occlusion" not in download.value.path().read_text(encoding="utf-8")
     open_attribution(page)
     assert page.get_by_role("heading", name="Attribution by maps_luong: occlusion").is_visible()
@@ -449,9 +455,7 @@ def test_axe_finds_nothing(browser: Any, address: str, dark: bool) -> None:
     page.locator("#minus .cell").first.wait_for()
     page.locator("#attributed .cell").first.wait_for()
     page.locator("#guess-rates tr").nth(2).wait_for()
-    for closed in page.locator("details:not([open]) > summary").all():
-        if closed.is_visible():
-            closed.click()
+    page.locator("details").evaluate_all("boxes => boxes.forEach(box => { box.open = true; })")
     page.locator("#numbers tr").first.wait_for()
     found = Axe().run(page).response["violations"]
     assert [(each["id"], each["impact"], [node["html"][:80] for node in each["nodes"]]) for each in found] == []
@@ -467,6 +471,79 @@ def test_a_phone_shows_everything_without_scrolling_sideways(browser: Any, addre
     page.locator("#guess-rates tr").nth(2).wait_for()
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     assert page.locator("#weight").bounding_box()["height"] >= 24
+    context.close()
+
+
+def test_the_page_opens_translated_and_does_what_it_offers_to_try(browser: Any, address: str) -> None:
+    context = browser.new_context(viewport={"width": 1280, "height": 720})
+    page = context.new_page()
+    page.goto(address)
+    page.locator("#results[aria-busy='false'] #intact .cell").first.wait_for()
+    example = page.request.get(f"{address}/v1/examples").json()[0]["source"]
+    assert page.locator("#text").input_value() == example
+    assert page.locator("#intact .translation").text_content().strip()
+    assert page.locator("#legend").text_content().startswith("Each row is a word of the translation")
+    assert page.locator("#unit").input_value() == "words"
+    page.locator("#try-cell").click()
+    assert page.locator("#intact .cursor").count() == 1
+    assert "attends to" in page.locator("#selection").text_content()
+    assert page.locator("#tries").is_hidden(), "one thing was tried"
+    page.keyboard.press("Escape")
+    page.locator("#try-block").click()
+    page.locator("#changed svg").wait_for()
+    assert "blocked" in page.locator("#changes li").text_content()
+    page.get_by_role("button", name=re.compile("Remove: .* blocked")).click()
+    page.locator("#changed svg").wait_for(state="hidden")
+    page.keyboard.press("Escape")
+    page.locator("#try-guess").click()
+    assert page.evaluate("document.activeElement.closest('#guess-table') !== null")
+    page.goto("about:blank")
+    page.goto(f"{address}/#text={TEXT}&row=0&column=0")
+    page.locator("#results[aria-busy='false'] #intact .cell").first.wait_for()
+    assert page.locator("#unit").input_value() == "pieces", "what a link meant when pieces were the default"
+    context.close()
+
+
+def test_what_the_model_never_saw_is_named(page: Any, address: str) -> None:
+    assert page.locator("#warning").is_hidden(), "the run was not trained on the embedded corpus"
+    translate(page, "one Ω two.")
+    assert "“Ω”" in page.locator("#unknown").text_content()
+    described = {**page.request.get(f"{address}/v1/runs/maps_luong").json(), "embedded": True}
+    page.route("**/v1/runs/maps_luong", lambda route: route.fulfill(json=described))
+    page.reload()
+    page.locator("#run").select_option("maps_luong")
+    page.locator("#warning").wait_for()
+
+
+LONG = "one two three one two three one two three one two three."
+
+
+@pytest.mark.parametrize(("width", "height", "first_row"), [(1280, 720, 380), (390, 844, 400)])
+def test_cause_and_effect_are_in_one_window(
+    browser: Any, address: str, width: int, height: int, first_row: int
+) -> None:
+    context = browser.new_context(viewport={"width": width, "height": height})
+    page = context.new_page()
+    page.goto(f"{address}/#run=maps_transformer&text={LONG}&unit=words")
+    page.locator("#results[aria-busy='false'] #intact .cell").first.wait_for()
+    assert cell(page, 0, 0).bounding_box()["y"] < first_row
+    cell(page, 0, 1).click()
+    press(page, "Block at every step")
+    page.locator("#changed svg").wait_for()
+    page.evaluate("scrollTo(0, 0)")
+    boxes = {
+        name: page.locator(name).bounding_box() for name in ("#intact svg", "#clicked", "#outcome", "#changed svg")
+    }
+    for name in ("#clicked", "#outcome"):
+        assert boxes[name]["y"] + boxes[name]["height"] <= height, f"{name} is in the window"
+    if width > 1000:
+        assert boxes["#clicked"]["x"] >= boxes["#intact svg"]["x"] + boxes["#intact svg"]["width"]
+        assert boxes["#changed svg"]["x"] > boxes["#intact svg"]["x"]
+        assert cell(page, 0, 0).bounding_box()["y"] == page.locator("#changed .cell").first.bounding_box()["y"]
+        columns = page.locator("#choices > :visible").evaluate_all("items => items.map(item => item.offsetTop)")
+        assert max(columns) - min(columns) < 10, "one row of controls"
+    else:
+        assert not page.locator("#site").is_visible(), "the options are folded"
     context.close()
 
 

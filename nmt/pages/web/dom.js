@@ -6,7 +6,7 @@
  * @typedef {HTMLElement & { value: any } & Pick<HTMLInputElement,
  *   "checked" | "disabled" | "max" | "placeholder" | "reportValidity" | "type">
  *   & Pick<HTMLDetailsElement, "open"> & Pick<HTMLSelectElement, "options"> & Pick<HTMLTableElement, "rows">
- *   & Pick<HTMLAnchorElement, "href">} PageElement
+ *   & Pick<HTMLAnchorElement, "href"> & Pick<HTMLFormElement, "requestSubmit">} PageElement
  * @typedef {Record<string, string | number | boolean>} Attributes
  * @typedef {{ ctrlKey: boolean, metaKey: boolean, altKey: boolean }} Modifiers
  */

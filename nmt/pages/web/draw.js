@@ -70,9 +70,14 @@ export function listen(root, map, selection, choose) {
   });
 }
 
+// Browsers show the focus of a drawing that replaces a clicked one as if keys had been used.
+for (const [kind, isPointer] of /** @type {[string, boolean][]} */ ([["pointerdown", true], ["keydown", false]])) {
+  addEventListener(kind, () => { document.documentElement.classList.toggle("by-pointer", isPointer); }, { capture: true });
+}
+
 /** Puts a drawing into the page without losing the focus. @param {HTMLElement} place @param {SVGElement} root */
 export function replace(place, root) {
   const focused = place.contains(document.activeElement);
   place.replaceChildren(root);
-  if (focused) root.focus();
+  if (focused) root.focus({ preventScroll: true });
 }

@@ -31,16 +31,27 @@ import { listen, marked, measured, picture, replace, short, svg, widthOf } from 
  *   called while a cell is dragged up or down, and with `done` when it is released
  */
 
-const GAP = 1, DRAG_PIXELS = 120, LEGEND = 34, LONGEST_LABEL = 130;
+const GAP = 1, DRAG_PIXELS = 120, LEGEND = 24, LONGEST_LABEL = 130, MOST_CELL = 56, LEAST_CELL = 20;
 
-/** The layout with the names of the axes and a legend. @param {HTMLElement} place @param {AttentionMap} map @returns {Layout} */
+/**
+ * The layout with the names of the axes and a legend. All of it is in the window if its cells remain large enough to
+ * be read and hit. A place below the first window gets a window of its own.
+ * @param {HTMLElement} place @param {AttentionMap} map @returns {Layout}
+ */
 export function annotatedLayout(place, { rows, columns }) {
-  const left = Math.max(...rows.map((text) => widthOf(text)), 40), slant = Math.max(...columns.map((text) => widthOf(text))) * Math.SQRT1_2;
-  const room = /** @type {HTMLElement} */ (place.parentElement).clientWidth - left - slant;
-  const cell = clamp(Math.floor(room / columns.length), 44, 20), top = slant + 28, bottom = top + cell * rows.length;
+  const widths = columns.map((text) => widthOf(text));
+  const left = Math.max(...rows.map((text) => widthOf(text)), 62), top = Math.ceil(Math.max(...widths, 34) * Math.SQRT1_2) + 10;
+  // The last labels, which are slanted, end to the right of the cells.
+  const over = (/** @type {number} */ cell) => Math.max(...widths.map((width, i) => width * Math.SQRT1_2 - (columns.length - i - 0.5) * cell), 0);
+  const above = place.getBoundingClientRect().top + scrollY;
+  const high = innerHeight - (above < innerHeight / 2 ? above : 0) - top - LEGEND - 24;
+  const wide = /** @type {HTMLElement} */ (place.parentElement).clientWidth - 6 - left;
+  let cell = clamp(Math.floor(high / rows.length), MOST_CELL, LEAST_CELL);
+  while (cell > LEAST_CELL && cell * columns.length + over(cell) > wide) cell--;
+  const bottom = top + cell * rows.length;
   return {
     cell, font: 13, rows: rows.map((text) => short(text)), columns: columns.map((text) => short(text)), left, top,
-    width: left + Math.max(cell * columns.length, 160) + slant, height: bottom + LEGEND, legend: bottom + 12,
+    width: left + Math.max(cell * columns.length + Math.ceil(over(cell)), 160), height: bottom + LEGEND, legend: bottom + 10,
   };
 }
 
@@ -86,7 +97,7 @@ export function drawHeatMap(place, map, layout, { most, selection, name, signed 
   const cells = [];
   root.append(svg("rect", { class: "grid", fill: "#ddd", x: left - GAP, y: top - GAP, width: wide + GAP, height: high + GAP }));
   if (map.names) {
-    root.append(svg("text", { class: "axis", x: left, y: 12 }, `${map.names[1]} →`), svg("text", { class: "axis", x: 0, y: top - 6 }, `${map.names[0]} ↓`));
+    root.append(...[`${map.names[1]} →`, `${map.names[0]} ↓`].map((text, i) => svg("text", { class: "axis", x: left - 8, y: top - 24 + 17 * i, "text-anchor": "end" }, text)));
   }
   // The whole strip of a label can be hit, not only its letters.
   const label = (/** @type {string} */ text, /** @type {string} */ full, /** @type {object} */ data, /** @type {object} */ at, /** @type {object} */ strip) => root.append(

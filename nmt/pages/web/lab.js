@@ -10,13 +10,14 @@ import { drawAttribution, fitAttribution, listenToAttribution, showAttribution, 
 import { engine, isOutdated, latest, sentenceOf } from "./lab/asking.js";
 import { drawBeam } from "./lab/beam.js";
 import { drawGuess, listenToGuess, setPairs } from "./lab/guess.js";
-import { chooseForLayer, chosenForLayer, drawInspector, setWeight } from "./lab/inspector.js";
+import { blockWord, chooseForLayer, chosenForLayer, drawInspector, setWeight } from "./lab/inspector.js";
 import { selectedMap, tipOf } from "./lab/maps.js";
 import { pictureOf, pngFile, save, svgFile } from "./lab/save.js";
 import { readAddress, selectedPlace, state, writeAddress } from "./lab/state.js";
 import { quoted, signed } from "./lab/wording.js";
 import { drawLines } from "./lines.js";
 import { MEAN, SITES, choicesOf, differenceOf } from "./map.js";
+import { isSpecial } from "./words.js";
 
 /** @typedef {import("./engine/interface.js").Translation} Translation */
 /** @typedef {import("./engine/interface.js").Description} Description */
@@ -50,9 +51,9 @@ const NONE = { intact: null, forced: null, changed: null, other: null, reading: 
 let answers = NONE;
 // The runs and the sentence that they belong to.
 let subject = { run: "", source: "", second: "" };
-/** The search for the question `asked`. @typedef {{ asked: string, steps: import("./engine/interface.js").Hypothesis[][], ids: number[], score: number }} Search */
+/** The search for the question `asked`. @typedef {import("./engine/interface.js").Found & { asked: string, steps: import("./engine/interface.js").Hypothesis[][] }} Search */
 /** @type {Search} */
-const NO_SEARCH = { asked: "", steps: [], ids: [], score: 0 };
+const NO_SEARCH = { asked: "", steps: [], ids: [], score: 0, unknown_characters: "", unknown_words: [] };
 let beam = NO_SEARCH;
 
 const runNamed = (/** @type {string} */ name) => runs.find((run) => run.name === name);
@@ -62,6 +63,7 @@ const mapOfSecond = (/** @type {Translation | null} */ translation) => shownMap(
 
 // ---------------------------------------------------------------- asking
 
+const narrow = matchMedia("(max-width: 600px)");
 let turn = 0;
 
 /** Asks for everything that the page shows. A later call supersedes this one. */
@@ -121,7 +123,7 @@ async function watched(question, isLatest) {
     showNames();
     showVerdict(element.intact, "");
   }
-  const { ids, score } = await latest("translate", (signal) => engine.translate({ ...question, ...growing ? selectedPlace() : {} }, signal, ({ text, beams, map }) => {
+  const found = await latest("translate", (signal) => engine.translate({ ...question, ...growing ? selectedPlace() : {} }, signal, ({ text, beams, map }) => {
     steps.push(beams);
     if (!map || !isLatest()) return;
     paragraph.textContent = text;
@@ -129,7 +131,7 @@ async function watched(question, isLatest) {
     const shown = selectedMap(map, 0, 0);
     drawMap(element.intact, shown, shown.most, null, () => {});
   }));
-  return { steps, ids, score };
+  return { steps, ...found };
 }
 
 /** @type {Map<string, Description>} */
@@ -144,8 +146,9 @@ async function describe(run) {
 
 /** Replaces a selected site, layer or head that the runs lack with one that they have, and fills the controls. */
 async function fitChoices() {
-  const { run, second } = state, { sites, search } = await describe(run);
+  const { run, second } = state, { sites, search, embedded } = await describe(run);
   if (run !== state.run) return; // a later call fits the choices to the new run
+  element.warning.hidden = !embedded;
   if (!sites[state.site]) state.site = "cross";
   /** @param {"layer" | "head" | "otherLayer" | "otherHead"} key @param {number} count @param {import("./dom.js").PageElement} select */
   const fit = (key, count, select) => {
@@ -194,6 +197,8 @@ function report(error) {
 function forget() {
   answers = NONE;
   beam = NO_SEARCH;
+  showUnknown();
+  element.outcome.hidden = true;
   draw();
   showAttribution(null);
   element["beam-box"].hidden = true;
@@ -208,9 +213,12 @@ function show() {
   showNames();
   showTranslation(element.intact, state.run, intact, changed);
   showVerdict(element.intact, original ? label("without", original.text, signed(original.log_prob)) : logProb(intact));
+  element.outcome.hidden = !changed;
   if (changed && forced) {
+    showTranslation(element.outcome, state.run, changed, intact);
+    element["outcome-name"].textContent = label("nowIs");
     showTranslation(element.changed, state.run, changed, intact);
-    showVerdict(element.changed, `${label(changed.text === intact.text ? "same" : "another")} ${mattered(intact, forced)}`);
+    showVerdict(element.outcome, `${label(changed.text === intact.text ? "same" : "another")} ${mattered(intact, forced)}`);
   }
   if (other) {
     showTranslation(element.other, state.second, other, intact);
@@ -218,9 +226,9 @@ function show() {
   }
   element["beam-box"].hidden = beam.steps.length === 0;
   showBeam();
+  showUnknown();
   draw();
   showAttribution({ ...subject, ids: intact.ids });
-  if (changed) part(element.changed, ".verdict").scrollIntoView({ block: "nearest" });
   if (state.revealed) drawGuess(report);
 }
 
@@ -256,6 +264,16 @@ function mattered(intact, forced) {
   return total === "0.00" && most === "0.00" ? label("didNotMatter") : label("mattered", total, quoted(intact.pieces[worst]), most);
 }
 
+/** Names the words and characters of the sentence that the run never saw in training. */
+function showUnknown() {
+  const { unknown_words: words, unknown_characters: characters } = beam;
+  const list = (/** @type {string[]} */ texts) => texts.slice(0, 8).map(quoted).join(", ");
+  element.unknown.textContent = [
+    words.length ? label(words.length === 1 ? "unknownWord" : "unknownWords", list(words)) : "", characters ? label("unknownCharacters", list([...characters])) : "",
+  ].filter(Boolean).join(" ");
+  element.unknown.hidden = !element.unknown.textContent;
+}
+
 /** Draws the beam if its box is open. */
 function showBeam() {
   const { intact } = answers;
@@ -273,7 +291,7 @@ function draw() {
   for (const [name, map] of Object.entries(maps)) element[name].hidden = !map;
   const minus = differenceShown(maps.intact);
   // Set the layout first, because the width of a section determines the size of its cells.
-  element.results.classList.toggle("several", Object.values(maps).filter(Boolean).length > 1);
+  element.results.classList.toggle("several", [maps.changed, maps.other, minus].some(Boolean));
   for (const [name, map] of Object.entries(maps)) {
     const choose = (/** @type {Cell} */ cell) => select(cell, name);
     if (map) drawMap(element[name], map, most, state.of === name ? selection() : null, choose, name === "intact" ? drag : undefined);
@@ -319,6 +337,36 @@ function differenceShown(first) {
 
 const selection = () => state.row === null && state.column === null ? null : { row: state.row, column: state.column };
 
+/** The cell of the largest weight, if possible not of a special piece. @param {LabMap} map */
+function strongestCell({ weights, rows, columns }) {
+  const cells = weights.flatMap((line, row) => line.map((weight, column) => ({ row, column, weight: isSpecial(rows[row]) || isSpecial(columns[column]) ? weight - 1 : weight })));
+  const { row, column } = cells.reduce((best, cell) => cell.weight > best.weight ? cell : best);
+  return { row, column };
+}
+
+/** The three things to try: each does what it says. */
+function listenToTries() {
+  const act = (/** @type {string} */ id, /** @type {(map: LabMap) => void} */ tried) => element[id].addEventListener("click", () => {
+    const map = shownMap(answers.intact);
+    if (map) tried(map);
+  });
+  act("try-cell", (map) => {
+    select(strongestCell(map), "intact");
+    /** @type {SVGElement | null} */ (element.intact.querySelector(".map svg"))?.focus({ preventScroll: true });
+  });
+  act("try-block", (map) => {
+    const cell = strongestCell(map);
+    Object.assign(state, { ...cell, of: "intact" });
+    blockWord(map, cell.column);
+    refresh();
+  });
+  element["try-guess"].addEventListener("click", () => {
+    element["guess-box"].open = true;
+    element["guess-box"].scrollIntoView({ block: "start" });
+    part(element["guess-table"], "button").focus({ preventScroll: true });
+  });
+}
+
 /** @param {Cell} cell @param {string} of the map that contains it */
 function select({ row, column }, of) {
   Object.assign(state, { row, column, of });
@@ -327,6 +375,7 @@ function select({ row, column }, of) {
 }
 
 function inspect() {
+  element.tries.hidden = !answers.intact || state.row !== null || state.column !== null || state.changes.length > 0;
   drawInspector(shownMaps()[state.of], shownMap(answers.forced), answers.intact, { refresh, report });
 }
 
@@ -363,6 +412,7 @@ async function fillExamples() {
   /** @type {import("./engine/interface.js").Example[]} */
   let examples = [];
   try { examples = await latest("examples", (signal) => engine.examples(run, signal)); } catch (error) { report(error); }
+  if (run !== state.run) return;
   const example = (/** @type {string} */ text, name = text) => button(name, () => { element.text.value = text; begin(text); });
   const aligned = examples.filter((pair) => pair.aligned), own = examples.filter((pair) => !pair.aligned);
   const buttons = (own.length ? own : aligned).slice(0, 6).map((pair) => example(pair.source));
@@ -371,6 +421,8 @@ async function fillExamples() {
   if (outside) buttons.splice(3, 0, example(outside, `${outside} (${label("outside")})`));
   element.examples.replaceChildren(...buttons);
   setPairs(aligned, report);
+  element["try-guess"].hidden = !aligned.length;
+  return examples[0]?.source ?? "";
 }
 
 /** Starts with a new sentence, and drops the changes, which belong to the old one. @param {string} text */
@@ -420,9 +472,19 @@ function listenToChoices() {
     if (site?.layers === 1) state.layer = MEAN;
     if (site?.heads === 1) state.head = MEAN;
     state.run = value;
+    // A sentence in another language is no sentence for this run.
+    const isReadable = runNamed(value)?.source === element.text.lang;
     fillRuns();
-    fillExamples();
-    begin(element.text.value);
+    const first = fillExamples();
+    if (isReadable && element.text.value.trim()) begin(element.text.value);
+    else {
+      element.text.value = "";
+      first.then((text) => {
+        if (!text || state.run !== value || element.text.value.trim()) return;
+        element.text.value = text;
+        begin(text);
+      });
+    }
   });
   on("second", ({ value }) => { Object.assign(state, { second: value, of: "intact" }); refresh(); });
   const redraw = () => { fitChoices().then(() => { draw(); if (state.revealed) drawGuess(report); }).catch(report); };
@@ -462,6 +524,14 @@ function listenToPage() {
     if (element.text.value === state.text) refresh();
     else begin(element.text.value);
   });
+  element.text.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.isComposing) return;
+    event.preventDefault();
+    element.ask.requestSubmit();
+  });
+  const fitOptions = () => { element.options.open = !narrow.matches; };
+  narrow.addEventListener("change", fitOptions);
+  fitOptions();
   element.explanation.addEventListener("toggle", () => { if (answers.intact) inspect(); });
   element["beam-box"].addEventListener("toggle", showBeam);
   for (const [kind, file] of Object.entries(FILES)) {
@@ -492,15 +562,22 @@ async function restore() {
   fitAttribution();
   fillRuns();
   element.text.value = state.text;
+  // Without a sentence in the address, the page opens with an example.
+  const first = fillExamples();
+  if (!state.text.trim()) {
+    const before = turn, text = await first ?? "";
+    if (turn !== before || element.text.value.trim()) return; // somebody was faster and typed a sentence
+    element.text.value = state.text = text;
+  }
   await refresh();
   if (!state.text && !element.status.classList.contains("error")) element.status.textContent = "";
-  await fillExamples();
+  await first;
 }
 
 async function start() {
   fillLabels();
   const groups = {
-    examples: "sentence", choices: "site", actions: "changes", alternatives: "alternatives",
+    examples: "sentence", choices: "site", alternatives: "alternatives",
     "numbers-box": "numbers", "beam-scroll": "beam",
   };
   for (const [id, name] of Object.entries(groups)) element[id].setAttribute("aria-label", label(name));
@@ -511,6 +588,7 @@ async function start() {
   listenToPage();
   listenToChoices();
   listenToAttribution();
+  listenToTries();
   listenToGuess(report);
   await restore();
 }

@@ -1,7 +1,7 @@
 // @ts-check
 // A map as lines between two lists of words: the source on the left, the target on the right.
 
-import { curve, listen, picture, replace, short, svg, widthOf } from "./draw.js";
+import { curve, listen, marked, picture, replace, short, svg, widthOf } from "./draw.js";
 
 const LINE = 26, MIDDLE = 190, TOP = 24;
 
@@ -31,7 +31,7 @@ export function drawLines(place, map, { most, selection, name, choose, tip }) {
   ]) {
     root.append(svg("text", { class: "axis", x, y: 12, "text-anchor": anchor }, map.names?.[axis] ?? ""), ...texts.map((text, i) => svg("text", {
       class: chosen === i ? "label chosen" : "label", x, y: height(i) + 4, "text-anchor": anchor, [data]: i,
-    }, short(text), svg("title", {}, text))));
+    }, ...marked(short(text)), svg("title", {}, text))));
   }
   if (choose) listen(root, map, selection, choose);
   replace(place, root);

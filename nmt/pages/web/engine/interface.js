@@ -31,6 +31,7 @@
 /** @typedef {{ site: string, layer: number | null, head: number | null }} Location null: all, or their mean */
 /**
  * @typedef {object} Description
+ * @property {boolean} embedded whether the run was trained on the embedded corpus alone
  * @property {Record<string, { layers: number, heads: number }>} sites
  * @property {{ beam_size: number | null, length_penalty: number | null }} search null if it cannot be set
  */
@@ -46,7 +47,13 @@
  */
 /** @typedef {{ pieces: string[], log_prob: number }} Hypothesis log_prob in nats */
 /** @typedef {{ text: string, beams: Hypothesis[], map?: SiteMaps }} Step the unfinished hypotheses, best first, and the map of the first */
-/** @typedef {{ ids: number[], score: number }} Found the translation, and the score that the search ranks it by */
+/**
+ * @typedef {object} Found
+ * @property {number[]} ids the translation
+ * @property {number} score what the search ranks it by
+ * @property {string} unknown_characters those of the source that the run cannot read
+ * @property {string[]} unknown_words those of the source that never occurred in training, as far as that is known
+ */
 /**
  * @typedef {object} SiteMaps
  * @property {string[]} outputs the pieces that the rows predict

@@ -54,6 +54,12 @@ export function setWeight(map, row, column, weight) {
   edit(`row ${map.rowSpans[row].join("-")}`, ["isWeight", spoken(map, row, column), weight.toFixed(2)], changes);
 }
 
+/** No row may attend to this column in the selected layers and heads. @param {LabMap} map @param {number} column */
+export function blockWord(map, column) {
+  const span = map.columnSpans[column];
+  edit(`column ${span.join("-")}`, ["isBlocked", quoted(map.columns[column])], [{ ...selectedPlace(), way: "scale", columns: range(span), factor: 0 }]);
+}
+
 const wholeLayer = () => ({ ...selectedPlace(), head: null });
 
 /** The value chosen for all heads of the selected layers. @param {string} what temperature, normalizer or half_width */
@@ -82,7 +88,11 @@ export function drawInspector(map, changed, intact, page) {
     element.weight.value = weight;
     element["weight-value"].textContent = weight.toFixed(2);
   }
-  element.actions.replaceChildren(...map && isOwn ? actionsOn(map, row, column, isFree ? changed ?? map : null, intact, page) : []);
+  const groups = map && isOwn ? actionsOn(map, row, column, isFree ? changed ?? map : null, intact, page) : [];
+  element.actions.replaceChildren(...groups.filter(([, buttons]) => buttons.length).map(([name, buttons]) => {
+    const title = make("span", { id: `of-${name}` }, label(name));
+    return make("div", { role: "group", "aria-labelledby": title.id, title: placeName() }, title, ...buttons);
+  }));
   drawEdits(intact, page);
   for (const note of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".unchanged"))) note.hidden = state.changes.length === 0;
   // The button that was pressed is gone, so move the focus to the map, where the arrow keys work.
@@ -99,39 +109,39 @@ const withinMap = (map) => ({
 });
 
 /**
- * The buttons that change the selected cell, row, column or head. `free` is the map with the cell's present weight; null
+ * The buttons that change the selected cell, row, column or head, by the name of what they change. `free` is the map with the cell's present weight; null
  * if no cell is selected, or its weight cannot change.
  * @param {LabMap} map @param {number | null} row @param {number | null} column @param {LabMap | null} free
- * @param {Translation | null} intact @param {Page} page
+ * @param {Translation | null} intact @param {Page} page @returns {[string, HTMLElement[]][]}
  */
 function actionsOn(map, row, column, free, intact, { refresh }) {
   /** @param {string} name @param {string} kind @param {Edit["says"]} says @param {object} change */
-  const act = (name, kind, says, change, text = label(name)) => button(text, () => { edit(kind, says, [{ ...selectedPlace(), ...change }]); refresh(); });
-  const actions = [];
+  const act = (name, kind, says, change) => button(label(name), () => { edit(kind, says, [{ ...selectedPlace(), ...change }]); refresh(); });
+  /** @type {HTMLElement[]} */
+  const onCell = [], /** @type {HTMLElement[]} */ onRow = [], /** @type {HTMLElement[]} */ onColumn = [];
   const steps = row === null ? [] : range(map.rowSpans[row]), columns = column === null ? [] : range(map.columnSpans[column]);
   const [rowKey, columnKey] = [row === null ? "" : map.rowSpans[row].join("-"), column === null ? "" : map.columnSpans[column].join("-")];
   if (free && row !== null && column !== null) {
     const cell = spoken(map, row, column);
-    actions.push(
+    onCell.push(
       act("blockCell", `cell ${rowKey} ${columnKey}`, ["isWeight", cell, 0], { way: "scale", columns, factor: 0, steps }),
       act("boost", `cell ${rowKey} ${columnKey}`, ["isTimes", cell, 3], { way: "scale", columns, factor: 3, steps }),
       button(label("oneHot"), () => { setWeight(free, row, column, 1); refresh(); }),
     );
   }
   if (row !== null) {
-    actions.push(
+    onRow.push(
       act("uniform", `row ${rowKey}`, ["isUniform", quoted(map.rows[row])], { way: "uniform", steps }),
       act("shuffle", `row ${rowKey}`, ["isShuffled", quoted(map.rows[row])], { way: "shuffled", steps }),
     );
     if (intact && state.site !== "encoder_self" && steps[0] > 0) {
-      actions.push(button(label("lock"), () => { state.prefix = intact.ids.slice(0, steps[0]); refresh(); }));
+      onRow.push(button(label("lock"), () => { state.prefix = intact.ids.slice(0, steps[0]); refresh(); }));
     }
   }
   if (column !== null) {
-    const text = `${label("blockWord")} (${placeName()})`;
-    actions.push(act("blockWord", `column ${columnKey}`, ["isBlocked", quoted(map.columns[column])], { way: "scale", columns, factor: 0 }, text));
+    onColumn.push(button(label("blockWord"), () => { blockWord(map, column); refresh(); }));
   }
-  return [...actions, act("off", "off", ["isOff"], { way: "off" }, `${label("off")} (${placeName()})`)];
+  return [["onCell", onCell], ["onRow", onRow], ["onColumn", onColumn], ["onHead", [act("off", "off", ["isOff"], { way: "off" })]]];
 }
 
 /** Lists the edits and the kept beginning, each with a button that removes it. @param {Translation | null} intact @param {Page} page */

@@ -64,7 +64,8 @@ export function writeAddress(isNew = false) {
   const anchor = new URLSearchParams();
   for (const [key, value] of Object.entries(state)) {
     const text = JSON.stringify(value);
-    if (text !== JSON.stringify(DEFAULTS[/** @type {keyof State} */ (key)])) anchor.set(key, typeof value === "string" ? value : text);
+    // The unit is always written: an address without it is of a time when pieces were the default.
+    if (key === "unit" || text !== JSON.stringify(DEFAULTS[/** @type {keyof State} */ (key)])) anchor.set(key, typeof value === "string" ? value : text);
   }
   writeAnchor(anchor, isNew);
   const query = new URLSearchParams(location.search);
@@ -86,6 +87,7 @@ export function readAddress(runs) {
       : value === fallback || (key === "lengthPenalty" ? typeof value === "number" && value >= 0 : Number.isInteger(value) && value >= 0);
     if (fits) Object.assign(state, { [key]: value });
   }
+  if (!anchor.has("text") && !anchor.has("unit")) state.unit = "words";
   if (!runs.includes(state.run)) state.run = runs[0];
   if (!runs.includes(state.second)) state.second = "";
   if (!["intact", "changed", "other"].includes(state.of)) state.of = "intact";
