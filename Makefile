@@ -54,7 +54,7 @@ lint: .venv/installed-dev
 	@scripts/lint_pages/run
 
 soak: .venv/installed-dev
-	FUZZ=soak OMP_NUM_THREADS=1 $(VENV) pytest -n auto --maxprocesses=4 --hypothesis-show-statistics tests/test_fuzz.py
+	FUZZ=soak OMP_NUM_THREADS=1 $(VENV) pytest -n auto --maxprocesses=4 --hypothesis-show-statistics tests/test_fuzz.py tests/pages/test_engine.py
 	$(VENV) tests.soak.fuzz
 	$(VENV) tests.soak.command_lines
 	$(VENV) tests.soak.kills

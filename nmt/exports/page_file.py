@@ -1,0 +1,232 @@
+"""The models inside a page that is one file: structure, vocabularies and weights, for nmt/pages/web/engine."""
+
+import json
+import zlib
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import sentencepiece
+from torch import Tensor
+
+from nmt.attention import Attention, normalizers, scorers, windows
+from nmt.config.nodes import make
+from nmt.decoding.beam import BeamSearch
+from nmt.errors import Mistake
+from nmt.exports.folding import require_no_context
+from nmt.models import Bahdanau, Luong, Seq2Seq, Transformer
+from nmt.pages.bundle import WEB, bundle
+from nmt.runs.load import LoadedRun
+from nmt.runs.weights import in_8_bits
+from nmt.scoring.test_sets import stored_pairs
+from nmt.text import Tokenizer
+
+MOST_PARAMETERS = 30_000_000
+"""A larger model takes JavaScript more than about five seconds for a sentence of 20 words with a beam of 5."""
+
+_PARTS: tuple[type, ...] = (
+    *(scorers.Dot, scorers.ScaledDot, scorers.General, scorers.Location, scorers.Gaussian, scorers.GaussianLearned),
+    *(scorers.NoScore, scorers.Additive, scorers.Concat),
+    *(windows.Global, windows.LocalM, windows.LocalP),
+    *(normalizers.Softmax, normalizers.Sparsemax),
+)
+"""The parts of an attention that the page's engine knows; it has no subclasses of them."""
+_EXAMPLES, _MOST_EXAMPLE_WORDS = 6, 16
+_ALIGNMENT = 4
+"""Typed arrays of JavaScript begin at multiples of the size of a number."""
+
+
+class PageRun(NamedTuple):
+    """A run and its name on the page."""
+
+    name: str
+    run: LoadedRun
+
+
+def page_data(runs: Sequence[PageRun], quantization: str) -> bytes:
+    """The compressed file of the runs: the length of a JSON text in four bytes, the text, and the weights.
+
+    Raises Mistake for a run that the page cannot compute.
+    """
+    for _, run in runs:
+        _require_supported(run)
+    weights, offset = list[bytes](), 0
+    vocabularies = list[dict[str, Any]]()
+    described = list[dict[str, Any]]()
+    for name, run in runs:
+        places: dict[str, dict[str, Any]] = {}
+        for tensor_name, tensor, scales, names in _stored_tensors(run.model, quantization):
+            places[tensor_name] = {"shape": [*tensor.shape], "offset": offset}
+            for key, part in (("offset", tensor), ("scales", scales)):
+                if part is not None:
+                    raw = part.contiguous().numpy().tobytes()
+                    raw += bytes(-len(raw) % _ALIGNMENT)
+                    places[tensor_name][key] = offset
+                    weights.append(raw)
+                    offset += len(raw)
+            places.update(dict.fromkeys(names, places[tensor_name]))
+        numbers = list[int]()
+        for tokenizer in run.tokenizers:
+            vocabulary = _vocabulary(tokenizer)
+            if vocabulary not in vocabularies:
+                vocabularies.append(vocabulary)
+            numbers.append(vocabularies.index(vocabulary))
+        described.append(
+            {
+                "name": name,
+                "source": run.direction.source,
+                "target": run.direction.target,
+                "structure": _structure(run.model),
+                "tensors": places,
+                "vocabularies": {"source": numbers[0], "target": numbers[1]},
+                "search": _search(run),
+                "max_source": run.model.max_source,
+                "max_target": run.model.max_target,
+                "description": _description(run, quantization),
+                "examples": _examples(run),
+            }
+        )
+    text = json.dumps({"runs": described, "vocabularies": vocabularies}, ensure_ascii=False, allow_nan=False).encode()
+    text += b" " * (-(4 + len(text)) % _ALIGNMENT)
+    return zlib.compress(len(text).to_bytes(4, "little") + text + b"".join(weights), 9)
+
+
+def _require_supported(run: LoadedRun) -> None:
+    path, model = run.directory.path, run.model
+    serve = f"use python -m nmt.serve run_dirs=[{path}]"
+    require_no_context(run, "page")
+    if run.precision != "float32":
+        raise Mistake(f"page is exported from float32 weights, but {path} is loaded with precision={run.precision}.")
+    if type(model) not in (Bahdanau, Luong, Transformer):
+        raise Mistake(f"page does not support the model {type(model).__name__} of {path}; {serve} instead.")
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    if parameters > MOST_PARAMETERS:
+        raise Mistake(
+            f"{path} has {parameters:,} parameters, but a page holds at most {MOST_PARAMETERS:,}, because a browser "
+            f"would take many seconds for each sentence; {serve} instead."
+        )
+    for site, layers in model.sites.items():
+        for part in (layers[0].scorer, layers[0].window, layers[0].normalizer):
+            if type(part) not in _PARTS:
+                raise Mistake(
+                    f"page does not support {type(part).__name__}, which {path} uses at {site}; {serve} instead."
+                )
+
+
+def _stored_tensors(model: Seq2Seq, quantization: str) -> list[tuple[str, Tensor, Tensor | None, list[str]]]:
+    """The name, numbers and scales of each tensor, and the other names of the same numbers."""
+    tensors = {name: tensor.detach().float().cpu() for name, tensor in model.state_dict().items()}
+    unique: dict[str, list[str]] = {}
+    for name, tensor in tensors.items():
+        # FixNorm's plain weights are equal copies, and other shared weights are the same tensor.
+        same = next((known for known in unique if tensors[known].equal(tensor)), None)
+        if same is None:
+            unique[name] = []
+        else:
+            unique[same].append(name)
+    kept = {name: tensors[name] for name in unique}
+    stored = in_8_bits(kept) if quantization == "int8" else kept
+    return [(name, stored[name], stored.get(f"{name}.scales"), names) for name, names in unique.items()]
+
+
+def _structure(model: Seq2Seq) -> dict[str, Any]:
+    """What the model is made of, by the names of its classes."""
+    structure: dict[str, Any] = {
+        "model": type(model).__name__,
+        "sites": {site: _site(layers) for site, layers in model.sites.items()},
+        "layers": 1,
+        "input_feeding": False,
+        "norm": "",
+        "norm_eps": 0.0,
+        "norm_first": False,
+    }
+    if isinstance(model, (Bahdanau, Luong)):
+        structure["encoder"] = type(model.encoder_kind).__name__
+    if isinstance(model, Luong):
+        structure["layers"] = len(model.cells)
+        structure["decoder"] = type(model.decoder_kind).__name__
+        structure["input_feeding"] = model.input_feeding
+    if isinstance(model, Transformer):
+        first: Any = model.encoder[0]
+        norm = first.around_ffn.norm
+        structure.update(norm=type(norm).__name__, norm_eps=norm.eps, norm_first=model.norm_first)
+    return structure
+
+
+def _site(layers: Sequence[Attention]) -> dict[str, Any]:
+    attention = layers[0]
+    window: dict[str, Any] = {"kind": type(attention.window).__name__}
+    if isinstance(attention.window, (windows.LocalM, windows.LocalP)):
+        window["half_width"] = attention.window.half_width
+    if isinstance(attention.window, windows.LocalP):
+        window["renormalize"] = attention.window.renormalize
+    return {
+        "layers": len(layers),
+        "heads": attention.num_heads,
+        "scorer": type(attention.scorer).__name__,
+        "normalizer": type(attention.normalizer).__name__,
+        "window": window,
+    }
+
+
+def _vocabulary(tokenizer: Tokenizer) -> dict[str, Any]:
+    """The pieces of a tokenizer, their scores in float32 and their types."""
+    processor = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.model)
+    try:
+        processor.nbest_encode_as_ids("", 1)
+        kind = "unigram"
+    except RuntimeError:  # only unigram models have n-best segmentations
+        kind = "bpe"
+    ids = range(processor.get_piece_size())
+    types = [
+        "b" if processor.is_byte(i) else "u" if processor.is_unknown(i) else "c" if processor.is_control(i) else "n"
+        for i in ids
+    ]
+    return {
+        "kind": kind,
+        "pieces": [processor.id_to_piece(i) for i in ids],
+        "scores": [float(np.float32(processor.get_score(i))) for i in ids],
+        "types": "".join(types),
+        "tone_marks": tokenizer.tone_marks,
+    }
+
+
+def _search(run: LoadedRun) -> dict[str, Any]:
+    """The settings of the run's beam search, or of the default one for a run that samples."""
+    search = make(run.settings.search)
+    beam = search if isinstance(search, BeamSearch) else BeamSearch(constraints=search.constraints)
+    limits = beam.constraints
+    return {
+        **{name: getattr(beam, name) for name in ("beam_size", "length_penalty", "coverage_penalty")},
+        **{name: getattr(limits, name) for name in ("min_length", "max_length", "max_length_ratio")},
+        **{name: getattr(limits, name) for name in ("max_length_offset", "no_repeat_ngram")},
+    }
+
+
+def _description(run: LoadedRun, quantization: str) -> dict[str, Any]:
+    """What the page shows about a run; see /v1/runs/NAME of nmt.serve."""
+    return {
+        "source": run.direction.source,
+        "target": run.direction.target,
+        "model": type(run.model).__name__,
+        "parameters": sum(parameter.numel() for parameter in run.model.parameters()),
+        "quantization": quantization,
+        "sites": {
+            site: {**_site(layers), "window": type(layers[0].window).__name__, "queries": run.model.queries[site]}
+            for site, layers in run.model.sites.items()
+        },
+        "search": {name: _search(run)[name] for name in ("beam_size", "length_penalty")},
+    }
+
+
+def _examples(run: LoadedRun) -> list[dict[str, Any]]:
+    """Short sentences of the run's test sets, to try it on."""
+    pairs = stored_pairs(run)
+    every = [] if pairs is None else [*zip(*pairs[1], strict=True)]
+    short = [pair for pair in every if max(len(side.split()) for side in pair) <= _MOST_EXAMPLE_WORDS]
+    return [{"source": source, "target": target, "aligned": False} for source, target in short[:_EXAMPLES]]
+
+
+def worker_program() -> str:
+    """The program of the page's Web Worker."""
+    return bundle(WEB / "engine" / "compute.js")

@@ -1,0 +1,242 @@
+// @ts-check
+// The engine's answers, computed here: what nmt/serving/lab.py answers on a server.
+
+import { Refusal } from "./messages.js";
+import { firstStep, intervened } from "./models/edits.js";
+import { EOS, force, makeModel } from "./models/model.js";
+import { Weights } from "./models/weights.js";
+import { search } from "./search/beam.js";
+import { normalize } from "./text/normalize.js";
+import { Tokenizer } from "./text/tokenizer.js";
+
+/** @typedef {import("./interface.js").Translation} Translation */
+/** @typedef {import("./models/edits.js").Change} Change */
+/** @typedef {import("./search/beam.js").SearchSettings} SearchSettings */
+/**
+ * A run in the file; see nmt/exports/page_file.py, which writes it.
+ * @typedef {object} StoredRun
+ * @property {string} name
+ * @property {string} source
+ * @property {string} target
+ * @property {import("./models/model.js").Structure} structure
+ * @property {Record<string, import("./models/weights.js").Place>} tensors
+ * @property {{ source: number, target: number }} vocabularies
+ * @property {SearchSettings} search
+ * @property {number | null} max_source
+ * @property {number | null} max_target
+ * @property {object} description
+ * @property {object[]} examples
+ */
+/** A question, with the fields of all methods. @typedef {import("./interface.js").Question & { site?: string, layer?: number | null, head?: number | null, row?: number, number?: number, changes?: Change[] }} Asked */
+/** Waits until messages have been received, and fails if the question was withdrawn. @typedef {() => Promise<void>} Pause */
+
+const BEGIN = "<s>", END = "</s>";
+const MOST_PIECES = 200;
+
+/** @typedef {ReturnType<typeof openRun>} Run */
+
+/** @param {StoredRun} stored @param {import("./text/tokenizer.js").Vocabulary[]} vocabularies @param {ArrayBuffer} bytes */
+function openRun(stored, vocabularies, bytes) {
+  return {
+    stored,
+    source: new Tokenizer(vocabularies[stored.vocabularies.source]),
+    target: new Tokenizer(vocabularies[stored.vocabularies.target]),
+    model: makeModel(new Weights(bytes, stored.tensors), stored.structure),
+  };
+}
+
+/** The runs of a file: 4 bytes with the length of a JSON text, the text, and the weights. @param {ArrayBuffer} file */
+export function openFile(file) {
+  const length = new DataView(file).getUint32(0, true);
+  const { runs, vocabularies } = JSON.parse(new TextDecoder().decode(new Uint8Array(file, 4, length)));
+  const bytes = file.slice(4 + length);
+  return new Map(runs.map((/** @type {StoredRun} */ stored) => /** @type {[string, Run]} */ ([stored.name, openRun(stored, vocabularies, bytes)])));
+}
+
+/** @param {Run} run @param {Asked} question */
+function sourceIds({ stored, source }, { text }) {
+  const ids = source.encode(normalize(text));
+  if (!ids.length) throw new Refusal("emptySource");
+  return within(ids, stored.max_source);
+}
+
+/** @param {number[]} ids @param {number | null} limit with EOS */
+function within(ids, limit) {
+  const most = Math.min(MOST_PIECES, limit ?? MOST_PIECES) - 1;
+  if (ids.length > most) throw new Refusal("long", ids.length, most);
+  return ids;
+}
+
+/** @param {Run} run @param {Asked} question @returns {SearchSettings} */
+function settingsOf({ stored: { search: own } }, { beam_size: beamSize, length_penalty: lengthPenalty }) {
+  return { ...own, beam_size: beamSize ?? own.beam_size, length_penalty: lengthPenalty ?? own.length_penalty };
+}
+
+/** The run's own translation. @param {Run} run @param {number[]} source @param {Asked} question @param {number[]} prefix @param {Pause} pause */
+async function best(run, source, question, prefix, pause) {
+  const [first] = await search(run.model, source, settingsOf(run, question), { prefix, maxTarget: run.stored.max_target, observe: pause });
+  return first.ids;
+}
+
+/** The piece ids of the text, and those of the given translation or the run's own. @param {Run} run @param {Asked} question @param {Pause} pause */
+async function pairOf(run, question, pause) {
+  const source = sourceIds(run, question);
+  const { target, target_ids: targetIds, prefix_ids: prefix } = question;
+  for (const id of [...targetIds ?? [], ...prefix ?? []]) if (!(id > EOS && id < run.target.list.length)) throw new Refusal("badIds");
+  const given = targetIds ?? (target === undefined ? null : run.target.encode(normalize(target)));
+  return { source, target: given ? within(given, run.stored.max_target) : await best(run, source, question, prefix ?? [], pause) };
+}
+
+/** The labels of a map's rows and columns. @param {Run} run @param {string} site @param {number[]} source @param {number[]} target */
+function labelsOf(run, site, source, target) {
+  const ofSource = [...run.source.pieces(source), END], ofTarget = run.target.pieces(target);
+  return {
+    inputs: site === "encoder_self" ? ofSource : [BEGIN, ...ofTarget],
+    outputs: site === "encoder_self" ? ofSource : [...ofTarget, END],
+    columns: site === "decoder_self" ? [BEGIN, ...ofTarget] : ofSource,
+  };
+}
+
+/** The row with a weight of 0 for each column that its query did not have. @param {number[]} row @param {number} columns */
+const padded = (row, columns) => Array.from({ length: columns }, (_, column) => row[column] ?? 0);
+
+/** A translation with its maps. @param {Run} run @param {number[]} source @param {number[]} target @returns {Translation} */
+function translationOf(run, source, target) {
+  const { logProbs, maps } = force(run.model, source, target);
+  const chosen = [...target, EOS].map((id, position) => logProbs[position][id]);
+  return {
+    text: normalize(run.target.decode(target)),
+    ids: target,
+    pieces: [...run.target.pieces(target), END],
+    log_probs: chosen,
+    log_prob: chosen.reduce((sum, logProb) => sum + logProb, 0),
+    maps: Object.fromEntries(Object.entries(maps).map(([site, layers]) => {
+      const labels = labelsOf(run, site, source, target);
+      const weights = layers.map((rows) => rows[0].weights.map((_, head) => rows.map((row) => padded(row.weights[head], labels.columns.length))));
+      return [site, { ...labels, weights }];
+    })),
+  };
+}
+
+/** The mean of some maps of the same size, or the one with that index. @param {number[][][]} maps @param {number | null | undefined} index */
+function chosenMap(maps, index) {
+  if (index != null) return maps[index];
+  return maps[0].map((row, at) => row.map((_, column) => maps.reduce((sum, map) => sum + map[at][column], 0) / maps.length));
+}
+
+/** By method; each takes a run, a question, a function that receives steps, and a Pause. @type {Record<string, (run: Run, question: Asked, tell: (step: import("./interface.js").Step) => void, pause: Pause) => Promise<unknown>>} */
+export const ANSWERS = {
+  describe: async ({ stored }) => stored.description,
+
+  examples: async ({ stored }) => stored.examples,
+
+  async translate(run, question, tell, pause) {
+    const source = sourceIds(run, question);
+    const { site, layer, head } = question;
+    const ofDecoder = site && site !== "encoder_self" ? site : undefined;
+    const encoder = site === "encoder_self" ? translationOf(run, source, []).maps.encoder_self : null;
+    const [first] = await search(run.model, source, settingsOf(run, question), {
+      prefix: question.prefix_ids,
+      maxTarget: run.stored.max_target,
+      site: ofDecoder,
+      async observe(live) {
+        const [{ ids, rows }] = live;
+        /** @type {import("./interface.js").SiteMaps | undefined} */
+        let map;
+        if (encoder) map = { ...encoder, weights: [[chosenMap(encoder.weights.map((ofLayer) => chosenMap(ofLayer, head)), layer)]] };
+        if (ofDecoder) {
+          const labels = labelsOf(run, ofDecoder, source, ids);
+          const weights = rows[0].map((ofLayer, index) => chosenMap(ofLayer.map((_, at) => rows.map((row) => padded(row[index][at], labels.columns.length))), head));
+          map = { ...labels, outputs: labels.outputs.slice(0, -1), weights: [[chosenMap(weights, layer)]] };
+        }
+        const beams = live.map((one) => ({ pieces: run.target.pieces(one.ids), log_prob: one.logProb }));
+        tell({ text: normalize(run.target.decode(ids)), beams, ...map ? { map } : {} });
+        await pause();
+      },
+    });
+    return { ids: first.ids, score: first.score };
+  },
+
+  async attend(run, question, _, pause) {
+    const { source, target } = await pairOf(run, question, pause);
+    return translationOf(run, source, target);
+  },
+
+  async intervene(run, question, _, pause) {
+    const { changes = [], prefix_ids: prefix = [] } = question;
+    const { source, target } = await pairOf(run, question, pause);
+    const first = Math.min(...changes.map(firstStep));
+    const kept = first > prefix.length ? target.slice(0, first) : prefix;
+    const intact = translationOf(run, source, target);
+    return intervened(run.model, changes, async () => ({
+      intact,
+      forced: translationOf(run, source, target),
+      changed: translationOf(run, source, await best(run, source, question, kept, pause)),
+    }));
+  },
+
+  async alternatives(run, question, _, pause) {
+    const { source, target } = await pairOf(run, question, pause);
+    const { logProbs } = force(run.model, source, target);
+    return {
+      alternatives: logProbs.map((ofPiece) => [...ofPiece.keys()].sort((a, b) => ofPiece[b] - ofPiece[a]).slice(0, question.number)
+        .map((id) => ({ piece: run.target.list[id], id, log_prob: ofPiece[id] }))),
+    };
+  },
+
+  async explain(run, question, _, pause) {
+    const { source, target } = await pairOf(run, question, pause);
+    const { site = "cross", layer, head, row = 0 } = question;
+    const attention = run.model.sites[site]?.[layer ?? 0];
+    const rows = force(run.model, source, target).maps[site]?.[layer ?? 0];
+    if (!attention || !rows?.[row] || !((head ?? 0) < attention.heads)) throw new Refusal("noSite", `${layer}, ${head}`);
+    const index = head ?? 0, { queries, visible, weights, contexts } = rows[row];
+    // A later row has the keys that this one does not see.
+    const { columns } = labelsOf(run, site, source, target);
+    const { memory } = rows[rows.length - 1];
+    const keys = memory.keys[index], { allowed, logPrior } = visible[index];
+    const gaussian = attention.about.scorer.startsWith("Gaussian");
+    // The score of a Gaussian as one product: [q, 1] . [k, -|k|^2 / 2].
+    const shownKeys = keys.map((key) => gaussian ? [...key, -key.reduce((total, entry) => total + entry * entry, 0) / 2] : [...key]);
+    return {
+      scorer: attention.about.scorer,
+      normalizer: attention.normalizer,
+      columns,
+      query: gaussian ? [...queries[index], 1] : [...queries[index]],
+      keys: shownKeys,
+      vector: attention.scorer.vector(index) && [.../** @type {Float64Array} */ (attention.scorer.vector(index))],
+      scores: keys.map((key, position) => attention.scorer.score(queries[index], key, index, position)),
+      allowed: columns.map((_, column) => allowed[column] ?? false),
+      log_prior: logPrior && padded(logPrior, columns.length),
+      weights: padded(weights[index], columns.length),
+      values: memory.values[index].map((value) => [...value]),
+      context: [...contexts[index]],
+    };
+  },
+
+  async attribute() { throw new Refusal("serve"); },
+
+  async align() { throw new Refusal("serve"); },
+
+  /** What nmt.export compares with the run: lines as ids and back. */
+  async tokenize({ source }, question) {
+    return /** @type {any} */ (question).lines.map((/** @type {string} */ line) => {
+      const ids = source.encode(normalize(line));
+      return { ids, text: source.decode(ids) };
+    });
+  },
+
+  /** log p of each piece of given ids. */
+  async score(run, question) {
+    const { source_ids: source, target_ids: target } = /** @type {any} */ (question);
+    const { logProbs } = force(run.model, source, target);
+    return [...target, EOS].map((id, position) => logProbs[position][id]);
+  },
+
+  /** The hypotheses of given ids, with changed settings. */
+  async hypotheses(run, question, _, pause) {
+    const { source_ids: source, prefix_ids: prefix, settings } = /** @type {any} */ (question);
+    const found = await search(run.model, source, { ...run.stored.search, ...settings }, { prefix, maxTarget: run.stored.max_target, observe: pause });
+    return found.map((one) => ({ ...one, text: normalize(run.target.decode(one.ids)) }));
+  },
+};

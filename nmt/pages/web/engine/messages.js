@@ -1,0 +1,40 @@
+// @ts-check
+// What the engine in the page says if it cannot answer a question.
+
+/** @type {Record<string, Record<string, string>>} */
+const TEXTS = {
+  en: {
+    emptySource: "The source is empty; write a sentence.",
+    long: "The sentence or its translation has {0} pieces; shorten it to at most {1}.",
+    serve: "This file cannot compute this. Serve the run with nmt.serve instead.",
+    shuffled: "This file cannot shuffle weights. Serve the run with nmt.serve instead.",
+    noSite: "The model has no attention layer or head {0}; choose one that it has.",
+    badIds: "A piece of the translation is not in the vocabulary; use pieces of this run.",
+    old: "This browser cannot read the file, because it has no DecompressionStream. Use a newer browser.",
+  },
+  vi: {
+    emptySource: "Câu nguồn đang trống; hãy viết một câu.",
+    long: "Câu hoặc bản dịch có {0} mảnh; hãy rút ngắn còn nhiều nhất {1}.",
+    serve: "Tệp này không tính được điều đó. Hãy dùng nmt.serve cho mô hình này.",
+    shuffled: "Tệp này không xáo trộn được trọng số. Hãy dùng nmt.serve cho mô hình này.",
+    noSite: "Mô hình không có lớp hay đầu chú ý {0}; hãy chọn lớp hay đầu mà mô hình có.",
+    badIds: "Một mảnh của bản dịch không có trong bộ từ vựng; hãy dùng các mảnh của mô hình này.",
+    old: "Trình duyệt này không đọc được tệp vì không có DecompressionStream. Hãy dùng trình duyệt mới hơn.",
+  },
+};
+
+/** A sentence for the user, in any language. */
+export class Refusal extends Error {
+  /** @param {string} name @param {(string | number)[]} values */
+  constructor(name, ...values) {
+    super(message("en", name, values));
+    this.named = name;
+    this.values = values;
+  }
+}
+
+/** @param {string} language @param {string} name @param {(string | number)[]} values */
+export function message(language, name, values) {
+  const texts = TEXTS[language] ?? TEXTS.en;
+  return texts[name].replace(/\{(\d)\}/g, (_, index) => String(values[index]));
+}

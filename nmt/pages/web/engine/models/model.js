@@ -1,0 +1,79 @@
+// @ts-check
+// What all models share: a step of a search, and a forced translation with everything that it attends to.
+// As nmt/models/base.py and nmt/insight/forced_maps.py.
+
+import { Bahdanau } from "./bahdanau.js";
+import { Luong } from "./luong.js";
+import { Transformer } from "./transformer.js";
+import { linear, logSoftmax } from "./vectors.js";
+
+/** @typedef {import("./vectors.js").Vector} Vector */
+/** @typedef {import("./weights.js").Weights} Weights */
+/** @typedef {import("./attention.js").Attention} Attention */
+/** @typedef {import("./attention.js").Attended} Attended */
+/** @typedef {import("./attention.js").Watch} Watch */
+/** @typedef {import("./attention.js").About & { layers: number, heads: number }} SiteAbout */
+/** The Watch of a layer at a site. @typedef {(site: string, layer: number) => Watch} WatchSite */
+/**
+ * What a model is made of; see nmt/exports/page_file.py, which writes it.
+ * @typedef {object} Structure
+ * @property {string} model the name of its class
+ * @property {Record<string, SiteAbout>} sites
+ * @property {number} layers of a recurrent model
+ * @property {string} [encoder] of a recurrent model
+ * @property {string} [decoder] of Luong's
+ * @property {boolean} input_feeding
+ * @property {string} norm
+ * @property {number} norm_eps
+ * @property {boolean} norm_first
+ */
+/**
+ * @typedef {object} Model
+ * @property {import("./vectors.js").Linear} output
+ * @property {Record<string, Attention[]>} sites of each layer
+ * @property {(source: number[], watch?: WatchSite) => any} encode
+ * @property {(memory: any) => any} start
+ * @property {(pieces: number[], states: any[], memory: any, watch?: WatchSite) => { features: Vector[], states: any[] }} advance
+ */
+
+export const BOS = 2;
+export const EOS = 3;
+
+/** @param {Weights} weights @param {Structure} about @returns {Model} */
+export function makeModel(weights, about) {
+  /** @type {Record<string, () => Model>} */
+  const models = {
+    Bahdanau: () => new Bahdanau(weights, about),
+    Luong: () => new Luong(weights, about),
+    Transformer: () => new Transformer(weights, about),
+  };
+  return models[about.model]();
+}
+
+/** log p of each possible next piece of each hypothesis, in nats, and the new States. @param {Model} model @param {number[]} pieces @param {any[]} states @param {any} memory @param {WatchSite} [watch] */
+export function step(model, pieces, states, memory, watch) {
+  const { features, states: next } = model.advance(pieces, states, memory, watch);
+  return { logProbs: linear(model.output, features).map(logSoftmax), states: next };
+}
+
+/** The numbers behind each row of a map, by site and layer. @typedef {Record<string, Attended[][]>} Maps */
+
+/**
+ * log p of every piece at each position of a target, EOS included, and what each position attended to. Source and target
+ * are ids without BOS and EOS.
+ * @param {Model} model @param {number[]} source @param {number[]} target
+ */
+export function force(model, source, target) {
+  /** @type {Maps} */
+  const maps = Object.fromEntries(Object.entries(model.sites).filter(([, layers]) => layers.length).map(([site, layers]) => [site, layers.map(() => [])]));
+  /** @type {WatchSite} */
+  const watch = (site, layer) => (attended) => { maps[site][layer].push(attended); };
+  const memory = model.encode([...source, EOS], watch);
+  let state = model.start(memory);
+  const logProbs = [BOS, ...target].map((piece) => {
+    const { logProbs: [ofPiece], states: [next] } = step(model, [piece], [state], memory, watch);
+    state = next;
+    return ofPiece;
+  });
+  return { logProbs, maps };
+}

@@ -1,0 +1,148 @@
+// @ts-check
+// The Transformer (Vaswani et al. 2017) with any Attention at each of its three sites.
+// As nmt/models/transformer.py and transformer_layers.py.
+
+import { MultiHeadAttention, appended, byHead } from "./attention.js";
+import { addTo, dot, linear, rowOf } from "./vectors.js";
+
+/** @typedef {import("./vectors.js").Vector} Vector */
+/** @typedef {import("./weights.js").Weights} Weights */
+/** @typedef {import("./attention.js").KeysValues} KeysValues */
+/** @typedef {import("./model.js").WatchSite} WatchSite */
+/** @typedef {import("./model.js").Structure} Structure */
+/** @typedef {(x: Vector) => Vector} Norm */
+/** The keys and values of the source for each decoder layer. @typedef {{ cross: KeysValues[] }} Memory */
+/** The keys and values of the pieces read so far, for each decoder layer. @typedef {{ past: KeysValues[], position: number }} State */
+
+export class Transformer {
+  /** @param {Weights} weights @param {Structure} about */
+  constructor(weights, about) {
+    const { encoder_self: encoderSelf, decoder_self: decoderSelf, cross } = about.sites;
+    this.sourceEmbedding = weights.matrix("source_embedding.weight"); // E
+    this.targetEmbedding = weights.matrix("target_embedding.weight"); // E
+    this.output = weights.linear("output"); // E again, section 3.4
+    this.dim = this.targetEmbedding.columns; // d_model
+    this.encoder = Array.from({ length: encoderSelf.layers }, (_, index) => {
+      const layer = weights.of(`encoder.${index}`);
+      return {
+        attention: new MultiHeadAttention(layer.of("attention"), encoderSelf, encoderSelf.heads),
+        aroundAttention: sublayer(layer.of("around_attention"), about),
+        feedForward: feedForward(layer.of("feed_forward")),
+        aroundFfn: sublayer(layer.of("around_ffn"), about),
+      };
+    });
+    this.decoder = Array.from({ length: cross.layers }, (_, index) => {
+      const layer = weights.of(`decoder.${index}`);
+      return {
+        attention: new MultiHeadAttention(layer.of("attention"), decoderSelf, decoderSelf.heads),
+        aroundAttention: sublayer(layer.of("around_attention"), about),
+        cross: new MultiHeadAttention(layer.of("cross"), cross, cross.heads),
+        aroundCross: sublayer(layer.of("around_cross"), about),
+        feedForward: feedForward(layer.of("feed_forward")),
+        aroundFfn: sublayer(layer.of("around_ffn"), about),
+      };
+    });
+    this.encoderNorm = about.norm_first ? norm(weights.of("encoder_norm"), about) : identity;
+    this.decoderNorm = about.norm_first ? norm(weights.of("decoder_norm"), about) : identity;
+    this.sites = {
+      encoder_self: this.encoder.map((layer) => layer.attention.attention),
+      decoder_self: this.decoder.map((layer) => layer.attention.attention),
+      cross: this.decoder.map((layer) => layer.cross.attention),
+    };
+  }
+
+  /** Reads a source, and returns what the decoder attends to. @param {number[]} source @param {WatchSite} [watch] @returns {Memory} */
+  encode(source, watch) {
+    let x = source.map((id, position) => withPosition(rowOf(this.sourceEmbedding, id), position));
+    const positions = [...source.keys()];
+    for (const [index, layer] of this.encoder.entries()) {
+      const inputs = layer.aroundAttention.before(x);
+      const memory = layer.attention.project(inputs);
+      x = layer.aroundAttention.after(x, layer.attention.attend(inputs, source.map(() => memory), positions, watch?.("encoder_self", index)));
+      x = layer.aroundFfn.after(x, layer.feedForward(layer.aroundFfn.before(x)));
+    }
+    const annotations = x.map(this.encoderNorm);
+    return { cross: this.decoder.map((layer) => layer.cross.project(annotations)) };
+  }
+
+  /** The State before the first piece. @param {Memory} _ @returns {State} */
+  start(_) {
+    return { past: this.decoder.map(({ attention: { attention: { heads } } }) => byHead(heads, () => [], () => [])), position: 0 };
+  }
+
+  /** Reads the next piece of each hypothesis: the inputs of the output layer, and the new States. @param {number[]} pieces @param {State[]} states @param {Memory} memory @param {WatchSite} [watch] */
+  advance(pieces, states, memory, watch) {
+    const positions = states.map((state) => state.position);
+    let x = pieces.map((id, row) => withPosition(rowOf(this.targetEmbedding, id), positions[row]));
+    /** @type {State[]} */
+    const next = states.map(({ position }) => ({ past: [], position: position + 1 }));
+    for (const [index, layer] of this.decoder.entries()) { // section 3.1, the three sub-layers of a decoder layer
+      const inputs = layer.aroundAttention.before(x);
+      const added = layer.attention.project(inputs);
+      const kept = states.map(({ past }, row) => appended(past[index], byHead(layer.attention.attention.heads, (head) => [added.keys[head][row]], (head) => [added.values[head][row]])));
+      for (const [row, memories] of kept.entries()) next[row].past.push(memories);
+      x = layer.aroundAttention.after(x, layer.attention.attend(inputs, kept, positions, watch?.("decoder_self", index)));
+      x = layer.aroundCross.after(x, layer.cross.attend(layer.aroundCross.before(x), pieces.map(() => memory.cross[index]), positions, watch?.("cross", index)));
+      x = layer.aroundFfn.after(x, layer.feedForward(layer.aroundFfn.before(x)));
+    }
+    return { features: x.map(this.decoderNorm), states: next };
+  }
+}
+
+/** norm(x + f(x)), the residual connection around f; with pre-norm x + f(norm(x)). @param {Weights} weights @param {Structure} about */
+function sublayer(weights, about) {
+  const normalize = norm(weights.of("norm"), about);
+  return {
+    /** The input of f. @param {Vector[]} x */
+    before: (x) => about.norm_first ? x.map(normalize) : x,
+    /** @param {Vector[]} x @param {Vector[]} result */
+    after: (x, result) => x.map((vector, index) => {
+      const sum = addTo(result[index], vector);
+      return about.norm_first ? sum : normalize(sum);
+    }),
+  };
+}
+
+/** FFN(x) = max(0, x W1 + b1) W2 + b2 (section 3.3). @param {Weights} weights */
+function feedForward(weights) {
+  const inner = weights.linear("inner"), outer = weights.linear("outer");
+  return (/** @type {Vector[]} */ x) => linear(outer, linear(inner, x).map((hidden) => hidden.map((entry) => Math.max(0, entry))));
+}
+
+/** @type {Norm} */
+const identity = (x) => x;
+
+/** A norm of nmt/models/norms.py. @param {Weights} weights @param {Structure} about @returns {Norm} */
+function norm(weights, about) {
+  return about.norm === "ScaleNorm" ? scaleNorm(weights.vector("length")[0], about.norm_eps) : layerNorm(weights.vector("weight"), weights.vector("bias"), about.norm_eps);
+}
+
+/** g (x - mean) / deviation + b (Ba et al. 2016). @param {Vector} g @param {Vector} b @param {number} eps @returns {Norm} */
+function layerNorm(g, b, eps) {
+  return (x) => {
+    const mean = x.reduce((sum, entry) => sum + entry, 0) / x.length;
+    const variance = x.reduce((sum, entry) => sum + (entry - mean) ** 2, 0) / x.length;
+    const deviation = Math.sqrt(variance + eps);
+    return x.map((entry, index) => g[index] * (entry - mean) / deviation + b[index]);
+  };
+}
+
+/** g x / |x| (Nguyen & Salazar 2019). @param {number} g @param {number} eps @returns {Norm} */
+function scaleNorm(g, eps) {
+  return (x) => {
+    const length = Math.max(Math.sqrt(dot(x, x)), eps);
+    return x.map((entry) => g * entry / length);
+  };
+}
+
+/**
+ * sqrt(d) E x + PE with PE(pos, 2i) = sin(pos / 10000^(2i/d)), PE(pos, 2i+1) = cos(same) (sections 3.4 and 3.5).
+ * @param {Vector} embedded @param {number} position
+ */
+function withPosition(embedded, position) {
+  const dim = embedded.length;
+  return embedded.map((entry, column) => {
+    const angle = position / 10000 ** ((column - column % 2) / dim);
+    return Math.sqrt(dim) * entry + (column % 2 ? Math.cos(angle) : Math.sin(angle));
+  });
+}

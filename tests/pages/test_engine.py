@@ -1,0 +1,231 @@
+"""The models, the tokenizer and the search of the page's engine equal torch's and SentencePiece's."""
+
+import copy
+import itertools
+import os
+import random
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from page_engine import answers
+
+from nmt.attention import normalizers, scorers, windows
+from nmt.attention.attention import Attention
+from nmt.decoding.beam import BeamSearch
+from nmt.decoding.constraints import Constraints
+from nmt.insight.interventions import forced
+from nmt.models import Bahdanau, Luong, Seq2Seq, Transformer, VocabularySizes
+from nmt.models.decoders import LSTMDecoder, LSTMNDecoder
+from nmt.models.embeddings import with_plain_weights
+from nmt.models.encoders import Bidirectional, LSTMNEncoder, Reversed
+from nmt.models.norms import LayerNorm, ScaleNorm
+from nmt.runs.load import LoadedRun, load_run
+from nmt.text import Tokenizer, TokenizerPair, normalize, train_tokenizer
+
+# Annotations are checked where these functions are tested themselves.
+pytestmark = pytest.mark.unchecked
+
+SOAK = os.environ.get("FUZZ") == "soak"
+CHECKOUT = Path(__file__).resolve().parents[2]
+# Sums of a few hundred float32 numbers differ by a few units of their last digits from those in float64.
+CLOSE = 1e-4
+
+SCORERS: dict[str, Callable[..., scorers.Scorer]] = {
+    "dot": scorers.Dot,
+    "scaled_dot": scorers.ScaledDot,
+    "general": scorers.General,
+    "location": partial(scorers.Location, max_length=40),
+    "gaussian": scorers.Gaussian,
+    "gaussian_learned": scorers.GaussianLearned,
+    "none": scorers.NoScore,
+    "additive": partial(scorers.Additive, hidden_dim=7),
+    "concat": scorers.Concat,
+}
+WINDOWS: dict[str, Callable[..., windows.Window]] = {
+    "global": windows.Global,
+    "local_m": partial(windows.LocalM, half_width=2),
+    "local_p": partial(windows.LocalP, half_width=2, renormalize=False),
+    "renormalized": partial(windows.LocalP, half_width=3, renormalize=True),
+}
+NORMALIZERS: dict[str, Callable[[], normalizers.Normalizer]] = {
+    "softmax": normalizers.Softmax,
+    "sparsemax": normalizers.Sparsemax,
+}
+
+
+def site(scorer: str = "scaled_dot", window: str = "global", normalizer: str = "softmax") -> Callable[..., Attention]:
+    return partial(Attention, SCORERS[scorer], WINDOWS[window], NORMALIZERS[normalizer])
+
+
+def luong(cross: Any, encoder: Any = None, decoder: Any = None, **changes: Any) -> Callable[..., Seq2Seq]:
+    sizes = {"embedding_dim": 10, "encoder_dim": 12, "decoder_dim": 12, "num_layers": 2, "num_heads": 1}
+    parts = (cross, encoder or Bidirectional(), decoder or LSTMDecoder())
+    return partial(Luong, *parts, **{**sizes, "input_feeding": True, **changes})
+
+
+def bahdanau(cross: Any, encoder: Any = None, **changes: Any) -> Callable[..., Seq2Seq]:
+    sizes = {"embedding_dim": 10, "encoder_dim": 12, "decoder_dim": 12, "maxout_dim": 6, "num_heads": 1}
+    return partial(Bahdanau, cross, encoder or Bidirectional(), **{**sizes, **changes})
+
+
+def transformer(own: Any, cross: Any, norm: Any = LayerNorm, **changes: Any) -> Callable[..., Seq2Seq]:
+    sizes = {"dim": 12, "ffn_dim": 16, "num_heads": 2, "num_layers": 2, "decoder_layers": 1, "norm_first": True}
+    return partial(Transformer, own, own, cross, norm, **{**sizes, **changes})
+
+
+def every_model() -> Iterator[tuple[str, Callable[..., Seq2Seq]]]:
+    """All models, scorers, windows and normalizers, and the other choices in turn."""
+    lstmn = site("additive")
+    encoders = [Bidirectional(), Reversed(), LSTMNEncoder(lstmn), LSTMNEncoder(site("general", "local_m", "sparsemax"))]
+    decoders = [LSTMDecoder(), LSTMNDecoder(site("concat")), LSTMNDecoder(site("scaled_dot", "local_p"))]
+    every = itertools.product(SCORERS, WINDOWS, NORMALIZERS)
+    for number, names in enumerate(every):
+        cross, name = site(*names), " ".join(names)
+        heads, fixed = 1 + number % 3, number % 2 == 0
+        encoder = encoders[number % len(encoders)]
+        yield (
+            f"luong {name}",
+            luong(
+                cross,
+                encoder,
+                decoders[number % len(decoders)],
+                num_heads=heads,
+                fix_norm=fixed,
+                input_feeding=number % 5 > 0,
+            ),
+        )
+        yield f"bahdanau {name}", bahdanau(cross, encoder, num_heads=heads, fix_norm=not fixed)
+        own = site(names[0], "global", names[2])
+        norm = LayerNorm if number % 3 else ScaleNorm
+        yield f"transformer {name}", transformer(own, cross, norm, norm_first=number % 4 > 0, fix_norm=fixed)
+
+
+SAMPLE = {
+    "luong location": luong(site("location", "local_p", "sparsemax"), LSTMNEncoder(site("additive")), fix_norm=True),
+    "luong concat": luong(site("concat", "renormalized"), Reversed(), LSTMNDecoder(site("dot")), input_feeding=False),
+    "bahdanau": bahdanau(site("additive", "local_m"), num_heads=3),
+    "transformer": transformer(site("gaussian"), site("gaussian_learned", "local_p"), ScaleNorm, norm_first=False),
+    "transformer general": transformer(site("general", normalizer="sparsemax"), site("none"), fix_norm=True),
+}
+
+
+@pytest.fixture(scope="session")
+def base(finished: str, session_corpus: Path) -> LoadedRun:
+    return load_run(session_corpus / "run", "cpu")
+
+
+@pytest.fixture(scope="module")
+def page(browser: Any) -> Iterator[Any]:
+    page = browser.new_page()
+    page.goto("about:blank")
+    yield page
+    page.close()
+
+
+def random_run(base: LoadedRun, model: Callable[..., Seq2Seq], joint: bool) -> LoadedRun:
+    """The run with a model of random weights, biases and norms."""
+    torch.manual_seed(7)
+    size = base.tokenizers.target.size
+    made = model(vocabulary=VocabularySizes(size, size, joint), dropout=0.1).eval()
+    with_plain_weights(made)
+    with torch.no_grad():
+        for parameter in made.parameters():
+            if parameter.ndim < 2:
+                parameter.add_(0.3 * torch.randn_like(parameter))
+    return base._replace(model=made)
+
+
+def check_model(page: Any, run: LoadedRun) -> None:
+    """Forced log-probabilities and weights of each site, and the hypotheses of a search."""
+    draw = random.Random(3)
+    source, target = (draw.choices(range(4, run.tokenizers.target.size), k=length) for length in (9, 6))
+    options: dict[str, Any] = {"beam_size": 4, "length_penalty": 0.7, "coverage_penalty": 0.3}
+    limits: dict[str, Any] = {"min_length": 3, "max_length": 9, "no_repeat_ngram": 2}
+    text = run.tokenizers.source.decode(source)
+    sources = run.tokenizers.source.encode(normalize(text))
+    found, hypotheses, maps = answers(
+        page,
+        run,
+        [
+            ("score", {"source_ids": source, "target_ids": target}),
+            ("hypotheses", {"source_ids": source, "prefix_ids": target[:2], "settings": {**options, **limits}}),
+            ("attend", {"text": text, "target_ids": target}),
+        ],
+    )
+    exact = run._replace(model=copy.deepcopy(run.model).double())
+    expected = forced(exact, source, target)
+    assert found == pytest.approx(expected.log_probs, abs=CLOSE)
+    [best] = BeamSearch(**options, n_best=4, constraints=Constraints(**limits))(
+        exact.model,
+        torch.tensor([[*source, 3]]),
+        torch.ones(1, len(source) + 1, dtype=torch.bool),
+        torch.tensor([target[:2]]),
+    )
+    assert [one["ids"] for one in hypotheses[: len(best)]] == [one.ids for one in best]
+    assert [one["score"] for one in hypotheses[: len(best)]] == pytest.approx([one.score for one in best], abs=CLOSE)
+    decoded = forced(exact, sources, target)
+    assert maps["pieces"] == decoded.pieces
+    assert maps["text"] == decoded.text
+    assert {*maps["maps"]} == {item.site for item in decoded.maps}
+    for item in decoded.maps:
+        shown = maps["maps"][item.site]
+        assert (shown["inputs"], shown["outputs"], shown["columns"]) == (item.inputs, item.outputs, item.columns)
+        torch.testing.assert_close(
+            torch.tensor(shown["weights"], dtype=torch.float64), torch.tensor(item.weights).double(), rtol=0, atol=CLOSE
+        )
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_a_model_computes_as_torch(page: Any, base: LoadedRun, name: str) -> None:
+    check_model(page, random_run(base, SAMPLE[name], joint=name == "transformer general"))
+
+
+@pytest.mark.skipif(not SOAK, reason="All combinations take minutes; make soak tries them.")
+def test_every_combination_computes_as_torch(page: Any, base: LoadedRun) -> None:
+    for name, model in every_model():
+        try:
+            check_model(page, random_run(base, model, joint=False))
+        except BaseException as error:
+            error.add_note(f"The model is {name}.")
+            raise
+
+
+ODD = [
+    "",
+    " ",
+    "  a \t b\u00a0 c\n",
+    "e\u0301 \u0301 \u0345\u0301",
+    "\u2581 \u2581\u2581a",
+    "\ufeffa\u200bb \u200d\u0915\u094d\u200d\u0937",
+    "👩\u200d👩\u200d👧 🏴\U000e0067\U000e0062\U000e007f \ufe0f\u200d🌈",
+    "hoà Hòa thuỷ QUÝ khoẻ chloé Huỷ ſoà",
+    "<s> </s> <unk> <pad> <0x41> \x00\x01",
+    "مرحبا \u202eabc\u202c \u200fא",
+    "한\u1160글 \u115f\u1161 ឣ\u17b4ក",
+    "ααα ｆｕｌｌ ½ ² Ⅷ a1b2 ﷽",
+    "x" * 3000,
+]
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+def test_text_is_cut_into_the_pieces_of_sentencepiece(page: Any, base: LoadedRun, kind: str) -> None:
+    parts = ("valid", "test", "train") if SOAK else ("valid", "test")
+    files = [CHECKOUT / "data" / "sample" / f"{part}.{side}" for part in parts for side in ("en", "vi")]
+    every = [file.read_text(encoding="utf-8").splitlines() for file in files]
+    lines = [line for of_file in every for line in of_file[: 5000 if SOAK else 800]]
+    draw = random.Random(1)
+    alphabet = [*"".join(ODD), *"abcđêộ .,'\"", *map(chr, range(0x300, 0x310)), *map(chr, range(0x1D160, 0x1D170))]
+    noise = ["".join(draw.choices(alphabet, k=draw.randint(1, 30))) for _ in range(500)]
+    model = train_tokenizer([normalize(line) for line in lines], kind=kind, size=700, character_coverage=0.999)
+    for style in (None, "old", "new"):
+        tokenizer = Tokenizer(model, style)
+        run = random_run(base, SAMPLE["bahdanau"], joint=False)._replace(tokenizers=TokenizerPair(tokenizer, tokenizer))
+        texts = [*(lines if style is None else lines[::10]), *ODD, *noise]
+        [found] = answers(page, run, [("tokenize", {"lines": texts})])
+        for text, one in zip(texts, found, strict=True):
+            ids = tokenizer.encode(normalize(text))
+            assert (one["ids"], one["text"]) == (ids, tokenizer.decode(ids)), repr(text)
