@@ -12,7 +12,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, NoReturn
 
-from nmt.signals import INTERRUPTED, on_stop_signals
+from nmt.signals import INTERRUPTED, EndedBySignal, keep_signals_in_deletions, on_stop_signals
 
 TERMINATED, CLOSED_PIPE = 143, 141
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
@@ -144,6 +144,7 @@ def _standard_output_if_full() -> str:
 def exit_code(action: Callable[[], int]) -> int:
     """Runs an action and returns its exit code. An error that stops it is printed and determines the exit code."""
     on_stop_signals(_terminate)
+    keep_signals_in_deletions()
     try:
         code = action()
         sys.stdout.flush()
@@ -156,4 +157,4 @@ def exit_code(action: Callable[[], int]) -> int:
 
 
 def _terminate(signum: int, frame: FrameType | None) -> NoReturn:
-    raise SystemExit(TERMINATED)
+    raise EndedBySignal(TERMINATED, signum)

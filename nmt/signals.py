@@ -1,8 +1,13 @@
 """What signals do to a command, and what happens to its output when its terminal is gone."""
 
+import _thread
 import os
 import signal
+import sys
+import weakref
 from collections.abc import Callable
+from functools import partial
+from operator import methodcaller
 from types import FrameType
 from typing import NoReturn
 
@@ -14,11 +19,62 @@ STOP_SIGNALS = tuple(
 """Signals that end a command, besides SIGINT: a scheduler sends SIGTERM, SIGUSR1 or SIGUSR2, a lost terminal SIGHUP."""
 
 
+class EndedBySignal(SystemExit):
+    """Raised by the handler of a signal to end the command."""
+
+    def __init__(self, code: int, signum: int) -> None:
+        super().__init__(code)
+        self.signum = signum
+
+
 def on_stop_signals(handler: Callable[[int, FrameType | None], object] | signal.Handlers) -> None:
     """Calls `handler` on each of STOP_SIGNALS, except those that nohup or a shell has told the process to ignore."""
     for number in STOP_SIGNALS:
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, handler)
+
+
+def keep_signals_in_deletions() -> None:
+    """Makes a signal end the command even if its handler raises while Python deletes an object.
+
+    Python only prints what a `__del__` method or the callback of a weak reference raises, and goes on. Afterwards, the
+    handler is called again.
+    """
+    if not isinstance(sys.unraisablehook, _KeptSignals):
+        sys.unraisablehook = _KeptSignals(sys.unraisablehook)
+
+
+class _KeptSignals:
+    """Takes what Python cannot raise: a signal's exception is raised later, anything else goes to the former hook."""
+
+    def __init__(self, former: Callable[["sys.UnraisableHookArgs"], object]) -> None:
+        self._former = former
+        self._last: _Repeated | None = None
+
+    def __call__(self, unraisable: "sys.UnraisableHookArgs") -> None:
+        error = unraisable.exc_value
+        if isinstance(error, EndedBySignal):
+            number = signal.Signals(error.signum)
+        elif isinstance(error, KeyboardInterrupt):
+            number = signal.SIGINT
+        else:
+            self._former(unraisable)
+            return
+        # The handler would run before the next line of this function, and what it raises here would be lost too. So
+        # the signal is repeated when the function's variables are deleted, by callables without Python code.
+        variable = _Referent()
+        self._last = _Repeated(variable, methodcaller("repeat"))
+        self._last.repeat = partial(_thread.interrupt_main, number)
+
+
+class _Referent:
+    """An object that can have weak references."""
+
+
+class _Repeated(weakref.ref[_Referent]):
+    """A weak reference that calls its `repeat` when its referent is deleted."""
+
+    repeat: Callable[[], None]
 
 
 def discard_output_to_lost_terminal() -> None:

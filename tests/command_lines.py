@@ -573,9 +573,7 @@ def faults(line: CommandLine, ended: Ended) -> list[str]:
     sweep = bool({"-m", "--multirun"} & set(line.arguments))
     if ended.code not in (0, 1, 2, 143):
         found.append(f"exit code {ended.code}")
-    # The signal may come while an object is deleted: Python shows where, and the next signal ends the command.
-    shown = re.sub(r"Exception ignored in.*?\nSystemExit: 143\n", "", ended.errors, flags=re.DOTALL)
-    if "Traceback (most recent" in shown + ended.output:
+    if "Traceback (most recent" in ended.errors + ended.output:
         found.append("a traceback")
     if ended.code in (1, 2):
         message = last if not sweep else next((row for row in reversed(ended.errors.split("\n")) if "error" in row), "")
@@ -587,7 +585,7 @@ def faults(line: CommandLine, ended: Ended) -> list[str]:
             found.append("results of a command that failed")
     if ended.code == 1 and not re.search("memory|network connection|cannot be read", ended.errors):
         found.append("a failure")
-    if re.search(r"\.py:\d+|Warning:|\bDEBUG\b", shown) and "a traceback" not in found:
+    if re.search(r"\.py:\d+|Warning:|\bDEBUG\b", ended.errors) and "a traceback" not in found:
         found.append("a library's words")
     if re.search(r"^(error|warning|Traceback)\b", ended.output, re.MULTILINE) and not helped:
         found.append("messages among the results")

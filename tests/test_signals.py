@@ -44,6 +44,47 @@ def test_signals_end_a_command_unless_they_are_ignored() -> None:
             signal.signal(number, handler)
 
 
+ENDS_IN = {
+    "a deletion": "class Deleted:\n    def __del__(self): os.kill(os.getpid(), number)\n",
+    "a weak reference's callback": (
+        "class Deleted:\n"
+        "    def __init__(self): references.append(weakref.ref(self, lambda _: os.kill(os.getpid(), number)))\n"
+    ),
+    "a deletion within a deletion": (
+        "class Inner:\n    def __del__(self): os.kill(os.getpid(), number)\n"
+        "class Deleted:\n    def __init__(self): self.inner = Inner()\n"
+        "    def __del__(self):\n        inner = Inner()\n        del inner\n        time.sleep(0)\n"
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "code", "words"), [("SIGTERM", 143, ""), ("SIGINT", 130, "interrupted\n")])
+@pytest.mark.parametrize("place", ENDS_IN)
+def test_a_signal_ends_a_command_wherever_it_arrives(place: str, name: str, code: int, words: str) -> None:
+    """Python prints and drops what is raised while it deletes an object."""
+    script = (
+        f"import os, signal, sys, time, weakref; from nmt.errors import exit_code\nnumber = signal.{name}\n"
+        f"references = []\n{ENDS_IN[place]}"
+        "def work():\n"
+        "    try:\n        Deleted()\n        print('went on')\n        return 0\n"
+        "    finally: print('cleaned up')\n"
+        "sys.exit(exit_code(work))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "cleaned up\n", words)
+
+
+def test_other_errors_while_an_object_is_deleted_are_still_shown() -> None:
+    script = (
+        "from nmt.errors import exit_code\nclass Deleted:\n    def __del__(self): 1 / 0\n"
+        "print(exit_code(lambda: Deleted() and 0))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.stdout == "0\n"
+    assert done.stderr.startswith("Exception ignored in: <function Deleted.__del__")
+    assert done.stderr.endswith("ZeroDivisionError: division by zero\n")
+
+
 def test_output_to_a_terminal_that_is_gone_is_discarded() -> None:
     script = (
         "import sys; from nmt.signals import *; sys.stdin.readline(); discard_output_to_lost_terminal()\n"

@@ -13,7 +13,7 @@ from lightning.pytorch.callbacks import Callback, Checkpoint, EarlyStopping
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from nmt.errors import TERMINATED
-from nmt.signals import INTERRUPTED, discard_output_to_lost_terminal, on_stop_signals
+from nmt.signals import INTERRUPTED, EndedBySignal, discard_output_to_lost_terminal, on_stop_signals
 
 logger = logging.getLogger(__name__)
 
@@ -106,7 +106,7 @@ class StopOnSignal(Checkpoint):
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
         if self._signal is not None:
-            raise SystemExit(self._code)
+            raise EndedBySignal(self._code, number)
         self._signal = number
         name = signal.Signals(number).name
         if name == "SIGHUP":
