@@ -176,17 +176,21 @@ def test_the_link_is_copied(page: Any) -> None:
 
 def test_the_map_is_saved(page: Any) -> None:
     translate(page)
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function("() => document.querySelector('#intact .cell').getAttribute('fill') !== null")
     for kind, begins in (("svg", b"<svg"), ("png", b"\x89PNG"), ("json", b"{"), ("csv", b"map,target,source,weight")):
         with page.expect_download() as download:
             save(page, kind)
         content = download.value.path().read_bytes()
         assert content.startswith(begins)
         if kind == "svg":
+            assert f">{TEXT}</text>" in content.decode()
             size = re.match(r'<svg[^>]*? width="(\d+)" height="(\d+)"', content.decode())
         assert download.value.suggested_filename == f"attention-maps_transformer-cross.{kind}"
         if kind == "png":
             image = Image.open(BytesIO(content))
             assert image.size == tuple(2 * int(number) for number in size.groups()), "twice the size of the SVG"
+            assert image.convert("RGB").getpixel((2, 2)) == (255, 255, 255), "the paper is white in dark mode too"
             assert len(image.convert("RGB").getcolors(100_000)) > 10, "it is not empty"
 
 
@@ -556,6 +560,19 @@ def test_an_error_is_shown_in_a_sentence(browser: Any, address: str) -> None:
     )
     page.locator("#status.error").wait_for()
     assert page.locator("#status").text_content().startswith("The intervention changes nothing")
+    field, said = (page.locator(name).bounding_box() for name in ("#text", "#status"))
+    assert 0 <= said["y"] - field["y"] - field["height"] < 30, "beside the field"
+    page.goto("about:blank")
+    page.goto(f"{address}/#run=maps_transformer&text=one")
+    page.locator("#results[aria-busy='false'] #intact .cell").first.wait_for()
+    page.locator("#search-box summary").click()
+    page.route("**/v1/translate/stream", lambda route: route.fulfill(status=400, json={"error": "Too many beams."}))
+    page.locator("#beam-size").fill("3")
+    page.locator("#beam-size").press("Tab")
+    page.locator("#search-box #status.error").wait_for()
+    assert page.locator("#beam-size").get_attribute("aria-invalid") == "true"
+    page.locator("#intact .term").first.hover()
+    assert page.locator("#tip").text_content().startswith("The logarithm of the probability")
     context.close()
 
 

@@ -9,7 +9,15 @@ const SCALES = {
   dark: ["#14131a", "#251255", "#4a1079", "#6e1e81", "#932b80", "#bc3978", "#e04c67", "#f6725c", "#fe9f6d", "#fecf92", "#fcfdbf"],
 };
 export const darkness = matchMedia("(prefers-color-scheme: dark)");
-export const scale = () => SCALES[darkness.matches ? "dark" : "light"];
+let isPrinting = false;
+const isDark = () => darkness.matches && !isPrinting;
+export const scale = () => SCALES[isDark() ? "dark" : "light"];
+
+/** Does something with the colors for white paper, whatever the page looks like. @template T @param {() => T} act */
+export function onPaper(act) {
+  isPrinting = true;
+  try { return act(); } finally { isPrinting = false; }
+}
 
 const channels = (/** @type {string} */ hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
 
@@ -30,7 +38,7 @@ export function colorOf(share) {
  * @param {number} share
  */
 export function colorOfDifference(share) {
-  const [none, first, second] = darkness.matches ? ["#14131a", "#fe9f6d", "#78b9ff"] : ["#ffffff", "#b2182b", "#2166ac"];
+  const [none, first, second] = isDark() ? ["#14131a", "#fe9f6d", "#78b9ff"] : ["#ffffff", "#b2182b", "#2166ac"];
   return between(channels(none), channels(share > 0 ? first : second), Math.min(Math.abs(share), 1));
 }
 

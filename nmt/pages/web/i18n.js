@@ -8,6 +8,10 @@ const TEXTS = {
     sentence: "sentence", run: "run", second: "compare with", none: "no other run", translate: "Translate",
     outside: "not from the corpus", empty: "Type a sentence first.",
     legend: "Each row is a word of the translation, each column a word of the source. Dark: the model looks there while it writes that row.",
+    glossary: "Glossary", aboutLogProb: "The logarithm of the probability that the model gives the translation. Closer to 0 is more certain.",
+    aboutNats: "The unit of natural logarithms: 0.69 nats less is half the probability.", aboutEnd: "The end of the sentence. Predicting it, the model stops.",
+    aboutBeam: "The unfinished translations that the search keeps at each step, best first.", aboutCross: "What the decoder, which writes the translation, looks at in the source sentence.",
+    aboutHead: "One of several attentions side by side in a layer; each has weights of its own.", aboutPieces: "Words and parts of words, which the model reads and writes one at a time; ▁ marks the beginning of a word.",
     tries: "Three things to try", tryCell: "Click a cell", tryCellHint: "See the strongest link, and change its weight.",
     tryBlock: "Block a word", tryBlockHint: "Translate again without looking at one source word.",
     tryGuess: "Guess the alignment", tryGuessHint: "Say which words belong together, and compare yourself with the model.",
@@ -74,6 +78,10 @@ const TEXTS = {
     sentence: "câu", run: "mô hình", second: "so sánh với", none: "không so sánh", translate: "Dịch",
     outside: "ngoài ngữ liệu", empty: "Hãy gõ một câu.",
     legend: "Mỗi hàng là một từ của bản dịch, mỗi cột là một từ của câu nguồn. Ô đậm: mô hình nhìn vào đó khi viết hàng ấy.",
+    glossary: "Giải thích thuật ngữ", aboutLogProb: "Logarit của xác suất mà mô hình gán cho bản dịch. Càng gần 0 càng chắc chắn.",
+    aboutNats: "Đơn vị của logarit tự nhiên: giảm 0,69 nat là xác suất còn một nửa.", aboutEnd: "Dấu kết thúc câu. Khi dự đoán nó, mô hình dừng lại.",
+    aboutBeam: "Các bản dịch dở dang mà thuật toán tìm kiếm giữ lại ở mỗi bước, tốt nhất đứng đầu.", aboutCross: "Bộ giải mã, phần viết bản dịch, nhìn vào đâu trong câu nguồn.",
+    aboutHead: "Một trong nhiều cơ chế chú ý song song của một tầng; mỗi đầu có trọng số riêng.", aboutPieces: "Từ hoặc phần của từ mà mô hình đọc và viết lần lượt; ▁ là chỗ bắt đầu một từ.",
     tries: "Ba điều nên thử", tryCell: "Bấm vào một ô", tryCellHint: "Xem liên kết mạnh nhất, rồi đổi trọng số của nó.",
     tryBlock: "Chặn một từ", tryBlockHint: "Dịch lại mà không nhìn vào một từ nguồn.",
     tryGuess: "Đoán gióng hàng từ", tryGuessHint: "Chọn những từ ứng với nhau, rồi so với mô hình.",
@@ -81,7 +89,7 @@ const TEXTS = {
     warning: "Mô hình này học từ ngữ liệu kèm theo, gồm các câu do ngữ pháp sinh ra; nó dịch sai các câu khác.",
     site: "loại chú ý", encoder_self: "tự chú ý ở bộ mã hóa", decoder_self: "tự chú ý ở bộ giải mã", cross: "chú ý chéo",
     layer: "tầng", head: "đầu chú ý", secondLayer: "tầng của mô hình thứ hai", secondHead: "đầu chú ý của mô hình thứ hai", mean: "trung bình",
-    unit: "đơn vị", pieces: "từ con (subword)", words: "từ", view: "cách xem", heat: "bản đồ nhiệt", lines: "đường nối", difference: "hiệu số",
+    unit: "đơn vị", pieces: "từ con", words: "từ", view: "cách xem", heat: "bản đồ nhiệt", lines: "đường nối", difference: "hiệu số",
     save: "Lưu ▾", options: "Chọn: loại chú ý, tầng, đầu chú ý, cách xem", copyLink: "Sao chép liên kết", copied: "Đã sao chép liên kết.",
     copyFailed: "Trình duyệt không cho phép sao chép ở đây. Hãy sao chép địa chỉ trên thanh địa chỉ.", source: "nguồn", target: "đích", read: "phần đã đọc",
     translation: "Bản dịch của {0}", continued: "Bản dịch của {0} từ phần mở đầu của bạn",
@@ -137,7 +145,8 @@ const TEXTS = {
   },
 };
 
-export const language = new URLSearchParams(location.search).get("lang") === "vi" ? "vi" : "en";
+/** The language that the address names, by default the browser's. */
+export const language = (new URLSearchParams(location.search).get("lang") ?? navigator.language).startsWith("vi") ? "vi" : "en";
 
 /** A label in which {0}, {1} ... are replaced by the values. @param {string} name @param {(string | number)[]} values */
 export const label = (name, ...values) => (TEXTS[language][name] ?? name).replace(/\{(\d)\}/g, (_, index) => String(values[index]));

@@ -2,9 +2,10 @@
 // The lab's page from top to bottom: it asks for a sentence's translation, shows it with its maps, and asks again after
 // each change.
 
-import { darkness } from "./colors.js";
+import { darkness, onPaper } from "./colors.js";
 import { button, clamp, element, fillSelect, hasModifier, make, part } from "./dom.js";
 import { annotatedLayout, drawHeatMap } from "./heat_map.js";
+import { Unreachable } from "./engine/interface.js";
 import { fillLabels, label, language } from "./i18n.js";
 import { drawAttribution, fitAttribution, listenToAttribution, showAttribution, shownAttribution } from "./lab/attribution.js";
 import { engine, isOutdated, latest, sentenceOf } from "./lab/asking.js";
@@ -14,6 +15,7 @@ import { blockWord, chooseForLayer, chosenForLayer, drawInspector, setWeight } f
 import { selectedMap, tipOf } from "./lab/maps.js";
 import { pictureOf, pngFile, save, svgFile } from "./lab/save.js";
 import { readAddress, selectedPlace, state, writeAddress } from "./lab/state.js";
+import { fillGlossary, withTerms } from "./lab/terms.js";
 import { quoted, signed } from "./lab/wording.js";
 import { drawLines } from "./lines.js";
 import { MEAN, SITES, choicesOf, differenceOf } from "./map.js";
@@ -65,6 +67,8 @@ const mapOfSecond = (/** @type {Translation | null} */ translation) => shownMap(
 
 const narrow = matchMedia("(max-width: 600px)");
 let turn = 0;
+// The field whose change asked the latest question.
+let cause = element.text;
 
 /** Asks for everything that the page shows. A later call supersedes this one. */
 async function refresh() {
@@ -81,6 +85,8 @@ async function refresh() {
   element.results.ariaBusy = "true";
   if (!isCurrent()) showAttribution(null);
   element.status.classList.remove("error");
+  element.asking.append(element.status);
+  for (const field of document.querySelectorAll("#text, input[type=number]")) field.removeAttribute("aria-invalid");
   element.status.textContent = label(state.text.trim() ? "waiting" : "empty");
   try {
     await current(fitChoices());
@@ -189,7 +195,13 @@ async function fitChoices() {
 function report(error) {
   if (isOutdated(error)) return;
   if (!isCurrent() || subject.second !== state.second) forget();
+  else if (answers.intact) showVerdict(element.intact, logProb(answers.intact)); // a search had begun to replace it
   element.results.ariaBusy = "false";
+  // The sentence is beside the field that caused it.
+  if (!(error instanceof Unreachable)) {
+    cause.ariaInvalid = "true";
+    if (cause.type === "number" && cause.checkVisibility()) cause.closest(".controls")?.after(element.status);
+  }
   element.status.classList.add("error");
   element.status.textContent = sentenceOf(error);
 }
@@ -251,7 +263,7 @@ function showTranslation(section, run, translation, compared) {
 
 /** @param {Section} section @param {string} text */
 function showVerdict(section, text) {
-  part(section, ".verdict").textContent = text;
+  part(section, ".verdict").replaceChildren(...withTerms(text));
 }
 
 const logProb = (/** @type {Translation} */ { log_prob, pieces }) => label("logProb", signed(log_prob), signed(log_prob / pieces.length));
@@ -427,6 +439,7 @@ async function fillExamples() {
 
 /** Starts with a new sentence, and drops the changes, which belong to the old one. @param {string} text */
 function begin(text) {
+  cause = element.text;
   Object.assign(state, { text, changes: [], prefix: [], row: null, column: null, of: "intact" });
   writeAddress(true);
   refresh();
@@ -447,7 +460,16 @@ function csv() {
   return ["map,target,source,weight", ...lines.map((line) => line.map(written).join(",")), ""].join("\n");
 }
 
-const drawn = () => pictureOf([...document.querySelectorAll(".result:not([hidden])")].filter((section) => section.querySelector("svg")));
+function drawn() {
+  const picture = onPaper(() => {
+    draw();
+    drawAttribution();
+    return pictureOf(subject.source, [...document.querySelectorAll(".result:not([hidden])")].filter((section) => section.querySelector("svg")));
+  });
+  draw();
+  drawAttribution();
+  return picture;
+}
 
 function json() {
   const { intact, forced, changed, other } = answers;
@@ -465,7 +487,7 @@ const FILES = {
 // ---------------------------------------------------------------- start
 
 function listenToChoices() {
-  const on = (/** @type {string} */ id, /** @type {(field: import("./dom.js").PageElement) => void} */ act) => element[id].addEventListener("change", () => act(element[id]));
+  const on = (/** @type {string} */ id, /** @type {(field: import("./dom.js").PageElement) => void} */ act) => element[id].addEventListener("change", () => { cause = element[id].type === "number" ? element[id] : element.text; act(element[id]); });
   on("run", ({ value }) => {
     // A run with only one layer or head leaves no choice, so it must not determine the choice for the next run.
     const site = descriptions.get(state.run)?.sites[state.site];
@@ -529,6 +551,13 @@ function listenToPage() {
     event.preventDefault();
     element.ask.requestSubmit();
   });
+  // Browsers that lack field-sizing need to be told how high the text is.
+  if (!CSS.supports("field-sizing", "content")) {
+    element.text.addEventListener("input", () => {
+      element.text.style.height = "auto";
+      element.text.style.height = `${element.text.scrollHeight}px`;
+    });
+  }
   const fitOptions = () => { element.options.open = !narrow.matches; };
   narrow.addEventListener("change", fitOptions);
   fitOptions();
@@ -583,6 +612,7 @@ async function start() {
   for (const [id, name] of Object.entries(groups)) element[id].setAttribute("aria-label", label(name));
   element.language.textContent = label("other");
   element.language.lang = language === "vi" ? "en" : "vi";
+  fillGlossary();
   element.beam.dataset.name = label("beam");
   try { runs = (await latest("runs", (signal) => engine.runs(signal))).filter(({ error }) => !error); } catch (error) { report(error); return; }
   listenToPage();

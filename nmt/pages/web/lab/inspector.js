@@ -7,6 +7,7 @@ import { MEAN, reweighted, strongest } from "../map.js";
 import { engine, latest } from "./asking.js";
 import { equations, numbers, written } from "./equation.js";
 import { selectedPlace, state } from "./state.js";
+import { withTerms } from "./terms.js";
 import { quoted } from "./wording.js";
 
 /** @typedef {import("../engine/interface.js").Translation} Translation */
@@ -81,7 +82,7 @@ export function drawInspector(map, changed, intact, page) {
   const focused = element.inspector.contains(document.activeElement);
   const isOwn = state.of === "intact", { row, column } = withinMap(map);
   const isFree = isOwn && map !== null && row !== null && column !== null && !map.isBlocked(row, column);
-  element.selection.textContent = describe(map, row, column, isOwn ? changed : null);
+  element.selection.replaceChildren(...withTerms(describe(map, row, column, isOwn ? changed : null)));
   element["weight-box"].hidden = !isFree;
   if (isFree) {
     const weight = Math.min((changed ?? map).weights[row][column], 1);

@@ -4,38 +4,41 @@
 import { svg, widthOf } from "../draw.js";
 import { part } from "../dom.js";
 
+// The colors of style.css on white.
+const INK = "#1d1b22", MUTED = "#625e6b", RULE = "#e4e1e8", WEIGHT = "#7d2482";
+
 /**
- * Puts all drawings with their titles side by side into one picture. A picture has no style sheet, so this sets its
- * fonts and colors.
- * @param {Element[]} sections
+ * Puts all drawings with their titles side by side, below the sentence, into one picture. A picture has no style sheet,
+ * so this sets its fonts and colors. It is for white paper: the drawings must be too.
+ * @param {string} sentence @param {Element[]} sections
  */
-export function pictureOf(sections) {
-  const style = getComputedStyle(document.documentElement);
-  const color = (/** @type {string} */ name) => style.getPropertyValue(name).trim();
+export function pictureOf(sentence, sections) {
   const root = svg("svg", { xmlns: "http://www.w3.org/2000/svg" });
   const place = (/** @type {Element} */ item, /** @type {Record<string, string | number>} */ values) => {
     for (const [name, value] of Object.entries(values)) item.setAttribute(name, String(value));
   };
+  root.append(svg("text", { x: 12, y: 24 }, sentence));
   let x = 12, high = 0;
   for (const section of sections) {
     const copy = /** @type {Element} */ (part(section, "svg").cloneNode(true));
     const [width, height] = ["width", "height"].map((name) => Number(copy.getAttribute(name)));
     for (const extra of copy.querySelectorAll(".outline, .cursor, .dragged, .hit")) extra.remove();
     const title = part(section, "h2").textContent ?? "", words = section.querySelector(".translation")?.textContent ?? "";
-    root.append(svg("text", { x, y: 20, "font-weight": "bold" }, title), svg("text", { x, y: 40 }, words));
-    place(copy, { x, y: 52 });
+    root.append(svg("text", { x, y: 52, "font-weight": "bold" }, title), svg("text", { x, y: 72 }, words));
+    place(copy, { x, y: 84 });
     root.append(copy);
     x += Math.max(width, widthOf(title, 60), widthOf(words, 200)) + 24;
     high = Math.max(high, height);
   }
   for (const text of root.querySelectorAll("text")) {
     const isAxis = text.matches(".axis");
-    place(text, { "font-family": "sans-serif", "font-size": isAxis ? 11 : 13, fill: color(isAxis ? "--muted" : "--ink") });
+    place(text, { "font-family": "sans-serif", "font-size": isAxis ? 11 : 13, fill: isAxis ? MUTED : INK });
   }
-  for (const line of root.querySelectorAll("path")) place(line, { fill: "none", stroke: color(line.matches(".cross") ? "--rule" : "--weight") });
-  const width = Math.ceil(x), height = Math.ceil(high + 64);
+  for (const line of root.querySelectorAll("path")) place(line, { fill: "none", stroke: line.matches(".cross") ? RULE : WEIGHT });
+  for (const grid of root.querySelectorAll(".grid")) place(grid, { fill: RULE });
+  const width = Math.ceil(Math.max(x, widthOf(sentence, 1000) + 24)), height = Math.ceil(high + 96);
   place(root, { width, height, viewBox: `0 0 ${width} ${height}` });
-  root.prepend(svg("rect", { width: "100%", height: "100%", fill: color("--paper") }));
+  root.prepend(svg("rect", { width: "100%", height: "100%", fill: "#ffffff" }));
   return root;
 }
 

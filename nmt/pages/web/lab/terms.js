@@ -1,0 +1,43 @@
+// @ts-check
+// The terms of the field, explained where they are used: at the pointer, at the focus, at a touch.
+
+import { element, make } from "../dom.js";
+import { label } from "../i18n.js";
+
+/** The name of the label that explains a term. @type {Record<string, string>} */
+const TERMS = {
+  "log p": "aboutLogProb", "nats": "aboutNats", "nat": "aboutNats", "</s>": "aboutEnd", "beam": "aboutBeam",
+};
+const FOUND = /(?<![\p{L}\p{N}])(log p|nats?|<\/s>)(?![\p{L}\p{N}])/u;
+
+const tip = make("div", { id: "tip", role: "tooltip", hidden: "" });
+document.body.append(tip);
+
+/** @param {HTMLElement} item @param {string} text */
+function explain(item, text) {
+  tip.textContent = text;
+  tip.hidden = false;
+  const { left, bottom } = item.getBoundingClientRect();
+  tip.style.left = `${Math.max(Math.min(left, innerWidth - tip.offsetWidth - 12), 12) + scrollX}px`;
+  tip.style.top = `${bottom + scrollY + 6}px`;
+}
+
+const leave = () => { tip.hidden = true; };
+addEventListener("keydown", ({ key }) => { if (key === "Escape") leave(); });
+
+/** A text in which every term can be touched. @param {string} text @returns {(Node | string)[]} */
+export const withTerms = (text) => text.split(FOUND).map((part) => {
+  const name = TERMS[part];
+  if (!name) return part;
+  const item = make("button", { type: "button", class: "term", "aria-describedby": "tip" }, part);
+  const show = () => { explain(item, label(name)); };
+  for (const kind of ["pointerenter", "focus", "click"]) item.addEventListener(kind, show);
+  for (const kind of ["pointerleave", "blur"]) item.addEventListener(kind, leave);
+  return item;
+});
+
+export function fillGlossary() {
+  const entries = Object.entries(TERMS).filter(([term]) => term !== "nat");
+  const more = [[label("cross"), "aboutCross"], [label("head"), "aboutHead"], [label("pieces"), "aboutPieces"]];
+  element.terms.replaceChildren(...[...more, ...entries].flatMap(([term, name]) => [make("dt", {}, term), make("dd", {}, label(name))]));
+}
