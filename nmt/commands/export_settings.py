@@ -13,7 +13,7 @@ class ExportSettings(OwnFiles):
     """The format of an export, and the folder to which it is written."""
 
     run_dir: Text
-    format: Literal["ctranslate2", "hugging_face", "onnx", "argos", "run"]
+    format: Literal["ctranslate2", "hugging_face", "onnx", "argos", "run", "page"]
     out: Text
     overwrite: bool
     quantization: Literal["float32", "int8", "int16", "float16", "bfloat16"]

@@ -13,9 +13,7 @@ from nmt.attention import Attention, normalizers, scorers, windows
 from nmt.config.nodes import make
 from nmt.decoding.beam import BeamSearch
 from nmt.errors import Mistake
-from nmt.exports.folding import require_no_context
 from nmt.models import Bahdanau, Luong, Seq2Seq, Transformer
-from nmt.pages.bundle import WEB, bundle
 from nmt.runs.load import LoadedRun
 from nmt.runs.weights import in_8_bits
 from nmt.scoring.test_sets import stored_pairs
@@ -94,7 +92,8 @@ def page_data(runs: Sequence[PageRun], quantization: str) -> bytes:
 def _require_supported(run: LoadedRun) -> None:
     path, model = run.directory.path, run.model
     serve = f"use python -m nmt.serve run_dirs=[{path}]"
-    require_no_context(run, "page")
+    if run.window.sentences:
+        raise Mistake(f"page does not support models that read documents (context), such as {path}; {serve} instead.")
     if run.precision != "float32":
         raise Mistake(f"page is exported from float32 weights, but {path} is loaded with precision={run.precision}.")
     if type(model) not in (Bahdanau, Luong, Transformer):
@@ -208,6 +207,7 @@ def _description(run: LoadedRun, quantization: str) -> dict[str, Any]:
     return {
         "source": run.direction.source,
         "target": run.direction.target,
+        "embedded": run.settings.data.embedded,
         "model": type(run.model).__name__,
         "parameters": sum(parameter.numel() for parameter in run.model.parameters()),
         "quantization": quantization,
@@ -225,8 +225,3 @@ def _examples(run: LoadedRun) -> list[dict[str, Any]]:
     every = [] if pairs is None else [*zip(*pairs[1], strict=True)]
     short = [pair for pair in every if max(len(side.split()) for side in pair) <= _MOST_EXAMPLE_WORDS]
     return [{"source": source, "target": target, "aligned": False} for source, target in short[:_EXAMPLES]]
-
-
-def worker_program() -> str:
-    """The program of the page's Web Worker."""
-    return bundle(WEB / "engine" / "compute.js")

@@ -1,6 +1,7 @@
 """Turns a page's ES modules into one module, for a page that opens from disk: browsers load no modules from there."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 WEB = Path(__file__).with_name("web")
@@ -11,14 +12,15 @@ _EXPORT = re.compile(r"^export ((?:async function|function|const|class) (\w+))",
 _UNSAFE = re.compile(r"</script|<!--", re.IGNORECASE)
 
 
-def bundle(entry: Path) -> str:
-    """The entry module and everything that it imports, as one module.
+def bundle(entry: Path, instead: Mapping[Path, Path] | None = None) -> str:
+    """The entry module and everything that it imports, as one module; `instead` replaces modules by others.
 
     Each module becomes a function that runs once and returns its exports, so modules may use the same names. The
     modules import by relative paths and without `as`, export only functions, classes and single constants by name,
     and import each other in no circle. Raises ValueError otherwise, and if a module cannot stand inside <script>.
     """
     entry = entry.resolve()
+    replaced = {old.resolve(): new.resolve() for old, new in (instead or {}).items()}
     parts: list[str] = []
     exports: dict[Path, list[str]] = {}
 
@@ -29,6 +31,11 @@ def bundle(entry: Path) -> str:
         number = numbers.setdefault(path, len(numbers))
         return f"${number}_" + re.sub(r"\W", "_", path.relative_to(entry.parent).with_suffix("").as_posix())
 
+    def target(path: Path, source: str) -> Path:
+        """The module that `path` imports as `source`."""
+        named = (path.parent / source).resolve()
+        return replaced.get(named, named)
+
     def add(path: Path, importers: tuple[Path, ...]) -> None:
         if path in importers:
             raise ValueError(f"{path.name} imports itself through {importers[-1].name}.")
@@ -36,11 +43,11 @@ def bundle(entry: Path) -> str:
             return
         text = path.read_text(encoding="utf-8")
         for names, source in _IMPORT.findall(text):
-            imported = (path.parent / source).resolve()
+            imported = target(path, source)
             add(imported, (*importers, path))
             if missing := set(re.findall(r"\w+", names)) - set(exports[imported]):
                 raise ValueError(f"{path.name} imports {sorted(missing)[0]}, which {imported.name} does not export.")
-        body = _IMPORT.sub(lambda match: f"const {match[1]} = {variable((path.parent / match[2]).resolve())};\n", text)
+        body = _IMPORT.sub(lambda match: f"const {match[1]} = {variable(target(path, match[2]))};\n", text)
         exports[path] = [name for _, name in _EXPORT.findall(text)]
         body = _EXPORT.sub(r"\1", body)
         if left := re.search(r"^(?:import|export)\b.*", body, re.MULTILINE):

@@ -4,7 +4,8 @@ import base64
 from collections.abc import Sequence
 from typing import Any
 
-from nmt.exports.page_file import PageRun, page_data, worker_program
+from nmt.exports.page_export import worker_program
+from nmt.exports.page_file import PageRun, page_data
 from nmt.runs.load import LoadedRun
 
 _ASK = """([program, file, questions]) => new Promise((resolve, reject) => {

@@ -136,6 +136,8 @@ def random_run(base: LoadedRun, model: Callable[..., Seq2Seq], joint: bool) -> L
         for parameter in made.parameters():
             if parameter.ndim < 2:
                 parameter.add_(0.3 * torch.randn_like(parameter))
+            else:
+                parameter.mul_(2)  # larger states and scores, so that no function of them is almost linear
     return base._replace(model=made)
 
 

@@ -154,7 +154,7 @@ export const ANSWERS = {
         await pause();
       },
     });
-    return { ids: first.ids, score: first.score };
+    return { ids: first.ids, score: first.score, unknown_characters: run.source.unknownIn(normalize(question.text)), unknown_words: [] };
   },
 
   async attend(run, question, _, pause) {
@@ -233,9 +233,10 @@ export const ANSWERS = {
     return [...target, EOS].map((id, position) => logProbs[position][id]);
   },
 
-  /** The hypotheses of given ids, with changed settings. */
+  /** The hypotheses of a text or given ids, with changed settings. */
   async hypotheses(run, question, _, pause) {
-    const { source_ids: source, prefix_ids: prefix, settings } = /** @type {any} */ (question);
+    const { text, source_ids: given, prefix_ids: prefix, settings } = /** @type {any} */ (question);
+    const source = given ?? run.source.encode(normalize(text));
     const found = await search(run.model, source, { ...run.stored.search, ...settings }, { prefix, maxTarget: run.stored.max_target, observe: pause });
     return found.map((one) => ({ ...one, text: normalize(run.target.decode(one.ids)) }));
   },

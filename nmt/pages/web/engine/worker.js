@@ -76,8 +76,8 @@ async function ask(method, question, signal, tell) {
   return posted(worker, { method, question }, [], signal, tell);
 }
 
-/** @type {import("./interface.js").Engine} */
-export const worker = {
+/** Takes the place of http.js, and so has its name. @type {import("./interface.js").Engine} */
+export const http = {
   runs: () => begun().runs,
   describe: (run, signal) => ask("describe", { run }, signal),
   examples: (run, signal) => ask("examples", { run }, signal),

@@ -48,6 +48,12 @@ export class Tokenizer {
     });
   }
 
+  /** The characters of a text that occur in no piece, each once. @param {string} text */
+  unknownIn(text) {
+    const known = new Set([" ", ...[...this.ids.keys()].flatMap((piece) => [...piece])]);
+    return [...new Set(text)].filter((character) => !known.has(character)).join("");
+  }
+
   /** The pieces of ids. @param {number[]} ids */
   pieces(ids) { return ids.map((id) => this.list[id]); }
 

@@ -1,0 +1,150 @@
+"""A page that is one file: the lab with a model inside, which translates in the browser without a server."""
+
+import base64
+import json
+import logging
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from nmt.errors import Mistake
+from nmt.exports.page_file import PageRun, page_data
+from nmt.exports.parity import Exported, Parity, compare
+from nmt.files import atomic_write, check_writable
+from nmt.pages.bundle import WEB, bundle
+from nmt.runs.load import LoadedRun
+
+logger = logging.getLogger(__name__)
+
+QUANTIZATIONS = ("float32", "int8")
+_COMPARED = 20
+"""Number of sentence pairs on which the page's program is compared with the run; each takes it seconds."""
+
+# The page makes no request, and the browser holds it to that.
+_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline' blob:; worker-src blob:; style-src 'unsafe-inline'; "
+    "img-src data: blob:"
+)
+_STYLES = ("style.css", "lab.css")
+# Outside of a browser, the worker's program needs somebody who sends it messages.
+_DRIVER = """
+import { readFileSync } from "node:fs";
+const [program, file, questions] = process.argv.slice(2);
+const waiting = new Map();
+globalThis.postMessage = (data) => { if (!data.step) waiting.get(data.id)(data); };
+(0, eval)(readFileSync(program, "utf8"));
+const asked = (id, content) => new Promise((resolve) => {
+  waiting.set(id, resolve);
+  globalThis.onmessage({ data: { id, ...content } });
+});
+await asked(0, { file: new Uint8Array(readFileSync(file)).buffer });
+const answers = [];
+for (const [method, question] of JSON.parse(readFileSync(questions, "utf8"))) {
+  const { answer, error } = await asked(answers.length + 1, { method, question });
+  if (error !== undefined) throw new Error(error);
+  answers.push(answer);
+}
+process.stdout.write(JSON.stringify(answers), () => process.exit(0));
+"""
+
+
+def worker_program() -> str:
+    """The program of the page's Web Worker."""
+    return bundle(WEB / "engine" / "compute.js")
+
+
+def check_page(out: Path, overwrite: bool, quantization: str) -> None:
+    """Raises Mistake unless the page can be written to `out` with weights in this number format."""
+    check_writable("out", out.parent)
+    if quantization not in QUANTIZATIONS:
+        raise Mistake(f"quantization is {quantization}, but with format=page it must be {' or '.join(QUANTIZATIONS)}.")
+    if out.suffix not in (".html", ".htm"):
+        raise Mistake(f"out is {out}, but format=page writes one file: name it, such as {out.with_suffix('.html')}.")
+    if out.is_dir() or out.is_symlink():
+        raise Mistake(f"out is {out}, which is a folder or a link: choose another file.")
+    if out.exists() and not overwrite:
+        raise Mistake(f"out is {out}, which exists: choose another file, or overwrite=true to replace it.")
+
+
+def export_page(run: LoadedRun, out: Path, quantization: str, sources: Sequence[str], references: Sequence[str]) -> str:
+    """Writes the page to `out`, and says how closely its program matches the run.
+
+    Node.js runs that program here; without it, the page is written unchecked, with a warning. Raises Mistake if the
+    page does not support the run, and CheckFailed if the two differ. In both cases `out` is left unchanged.
+    """
+    name = run.directory.path.resolve().name
+    data = page_data([PageRun(name, run)], quantization)
+    with atomic_write(out) as part:
+        part.write_text(page_text(data), encoding="utf-8")
+        parity = _parity(run, data, quantization, sources[:_COMPARED], references[:_COMPARED])
+    size = f"{out.stat().st_size / 1e6:.1f} MB"
+    return f"{parity} The page has {size}." if parity else f"The page has {size}; it was not compared with the run."
+
+
+def page_text(data: bytes) -> str:
+    """The page around what `page_data` made."""
+    page = (WEB / "lab.html").read_text(encoding="utf-8")
+    for style in _STYLES:
+        sheet = (WEB / style).read_text(encoding="utf-8")
+        page = _replaced(page, f'<link rel="stylesheet" href="page/{style}">', f"<style>\n{sheet}</style>")
+    lab = bundle(WEB / "lab.js", {WEB / "engine" / "http.js": WEB / "engine" / "worker.js"})
+    parts = [
+        f'<script type="text/plain" id="engine">\n{worker_program()}</script>',
+        f'<script type="text/plain" id="runs">{base64.b64encode(data).decode("ascii")}</script>',
+        f'<script type="module">\n{lab}</script>',
+    ]
+    page = _replaced(page, '<script type="module" src="page/lab.js"></script>', "\n".join(parts))
+    charset = '<meta charset="utf-8">'
+    return _replaced(page, charset, f'{charset}\n<meta http-equiv="Content-Security-Policy" content="{_POLICY}">')
+
+
+def _replaced(page: str, old: str, new: str) -> str:
+    if page.count(old) != 1:
+        raise ValueError(f"lab.html has {old} {page.count(old)} times, not once.")
+    return page.replace(old, new)
+
+
+def _parity(
+    run: LoadedRun, data: bytes, quantization: str, sources: Sequence[str], references: Sequence[str]
+) -> Parity | None:
+    """How closely the page's program matches the run; None if Node.js is not installed."""
+    node = shutil.which("node")
+    if node is None:
+        logger.warning(
+            "Node.js is not installed, so the page was not compared with the run: try a few sentences in it."
+        )
+        return None
+    exported = _exported(run, node, data)
+    parity = compare(run, exported, sources, references)
+    parity.check(quantization)
+    return parity
+
+
+def _exported(run: LoadedRun, node: str, data: bytes) -> Exported:
+    def asked(method: str, questions: Sequence[Mapping[str, Any]]) -> list[Any]:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            (folder / "program.js").write_text(worker_program(), encoding="utf-8")
+            (folder / "driver.mjs").write_text(_DRIVER, encoding="utf-8")
+            (folder / "runs").write_bytes(data)
+            (folder / "questions.json").write_text(json.dumps([[method, one] for one in questions]), encoding="utf-8")
+            files = [folder / file for file in ("driver.mjs", "program.js", "runs", "questions.json")]
+            ended = subprocess.run([node, *files], capture_output=True, encoding="utf-8", check=False)
+        if ended.returncode:
+            raise RuntimeError(f"The page's program failed in Node.js: {ended.stderr}")
+        found: list[Any] = json.loads(ended.stdout)
+        return found
+
+    def forced_log_probs(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
+        pairs = zip(sources, targets, strict=True)
+        return asked("score", [{"source_ids": [*source], "target_ids": [*target]} for source, target in pairs])
+
+    def translate(lines: Sequence[str]) -> list[str]:
+        # The search that a page has is the run's own, or the default one; comparison_search changes only this of it.
+        found = asked("hypotheses", [{"text": line, "settings": {"coverage_penalty": 0.0}} for line in lines])
+        return [hypotheses[0]["text"] for hypotheses in found]
+
+    return Exported(run.model.max_source, run.model.max_target, forced_log_probs, translate)
