@@ -592,12 +592,13 @@ def faults(line: CommandLine, ended: Ended) -> list[str]:
     if not helped and re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f]", ended.errors.replace("\r", "")):
         found.append("control characters")
     allowed = _allowed(line)
-    for path in sorted(ended.created | ended.changed):
-        if not any(path == top or path.startswith(f"{top}/") or top.startswith(f"{path}/") for top in allowed):
+    new = ended.created if "." in allowed else set()  # of the world itself, only what was not there before
+    for path in sorted((ended.created | ended.changed) - new):
+        if not any(_is_in(path, top) or _is_in(top, path) for top in allowed):
             found.append("a change outside of the output")
-    typed = [os.path.abspath(top) for top in allowed]
+    typed = [os.path.abspath(top) for top in allowed if top.startswith(("/", ".."))]
     for path in ended.outside:  # a command may try whether it can write to the folder in which it makes another
-        if not any(path == top or path.startswith(f"{top}/") or top.startswith(f"{path}/") for top in typed):
+        if not any(_is_in(path, top) or _is_in(top, path) for top in typed):
             found.append("a write outside of the world")
     resumes = any(argument.startswith(("resume=", "overwrite=")) for argument in line.arguments)
     if ended.code in (1, 2) and ended.changed - {"."} and not (resumes or sweep):
@@ -629,6 +630,10 @@ def _faults_of_message(line: CommandLine, message: str) -> Iterator[str]:
         yield "a message without a remedy"
 
 
+def _is_in(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(f"{folder.rstrip('/')}/")
+
+
 def _allowed(line: CommandLine) -> list[str]:
     """The paths that a command line may create or change, with all below them."""
     tops = {
@@ -638,15 +643,15 @@ def _allowed(line: CommandLine) -> list[str]:
         "compare": ["comparison"],
         "download": ["data"],
     }
-    paths = [".", *tops.get(line.name, [])]
+    paths = tops.get(line.name, [])
     for argument in line.arguments:
         key, _, typed = argument.lstrip("+").partition("=")
         for part in [typed, *typed.split(","), *re.split(r"[\[\],]", typed)]:
             part = os.path.normpath(part.strip("'\"")) if part else ""
+            if part and key in FOLDERS:
+                paths.append(part)
             if not part or part == ".":
                 continue
-            if key in FOLDERS:
-                paths.append(part)
             if key == "run_dir" and line.name == "average":
                 paths.append(f"{part}_average")
             if key == "split.corpus":

@@ -1,5 +1,6 @@
 """Hostile command lines of every command end as tests/command_lines.py says; tests/soak/command_lines.py tries more."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -65,6 +66,27 @@ def test_each_clause_of_the_law_can_be_broken(fault: str) -> None:
     )
     assert faults(line, ends()) == []
     assert fault in faults(line, BROKEN[fault])
+
+
+@pytest.mark.parametrize(
+    ("out", "changes", "fault"),
+    [
+        (".", {"created": {"csv", "csv/1.csv"}}, None),
+        ("run/..", {"created": {"csv/1.csv"}}, None),
+        (".", {"changed": {"in.en"}}, "a change outside of the output"),
+        ("new/below", {"created": {"new", "new/below/1.csv"}}, None),
+        ("new", {"created": {"newer"}}, "a change outside of the output"),
+        ("/nowhere/x", {"outside": {"/"}}, None),  # the command tried whether it can make the folder
+        ("/root/a/b", {"outside": {"/root"}}, None),
+        ("/root/a/b", {"outside": {"/etc"}}, "a write outside of the world"),
+        ("new", {"outside": {"/"}}, "a write outside of the world"),
+        (".", {"outside": {os.path.dirname(os.getcwd())}}, "a write outside of the world"),
+    ],
+)
+def test_the_law_knows_the_output(out: str, changes: dict[str, set[str]], fault: str | None) -> None:
+    ended = ends(code=0, errors="", **{kind: frozenset(paths) for kind, paths in changes.items()})
+    found = faults(CommandLine("draw_attention", ("maps=maps", f"out={out}"), "empty.en"), ended)
+    assert found == ([fault] if fault else [])
 
 
 def test_the_guards_see_what_a_command_does_outside_of_the_world(world: World, tmp_path: Path) -> None:
