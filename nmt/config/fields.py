@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WrapValidator
 from pydantic_core import PydanticCustomError
 
+from nmt.config.direction import Direction
 from nmt.errors import Mistake
 
 
@@ -63,6 +64,7 @@ LARGEST = 2**31 - 1
 
 Text = Annotated[str, BeforeValidator(as_text), TextKey()]
 Texts = Annotated[list[Text], BeforeValidator(as_list)]
+Languages = Annotated[Direction, BeforeValidator(lambda text: Direction.parse(str(text))), TextKey()]
 TextOrTexts = Annotated[list[Text], BeforeValidator(as_list), expects("text, or a list such as [A,B]")]
 NonNegative = Annotated[int, Field(ge=0, le=LARGEST), expects("a whole number of at least 0")]
 Positive = Annotated[int, Field(ge=1, le=LARGEST), expects("a whole number of at least 1")]

@@ -24,6 +24,7 @@ _FEW = 12
 
 def unknown(kind: str, name: str, choices: Iterable[str]) -> str:
     """The message for a name that does not exist: the closest choice, and all choices if few exist or none is close."""
+    name = _shortened(name)
     # Dotted keys are compared by their last part. Parts such as _target_ are not meant for the command line.
     parts = {choice.rpartition(".")[2]: choice for choice in sorted(choices)}
     parts = {part: choice for part, choice in parts.items() if not part.startswith("_")}

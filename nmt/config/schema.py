@@ -14,12 +14,12 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, create_model
 from pydantic import model_validator as check
 
-from nmt.config.direction import Direction
 from nmt.config.fields import (
     LARGEST,
     Duration,
     Fraction,
     Keys,
+    Languages,
     Limit,
     NonNegative,
     Positive,
@@ -263,7 +263,7 @@ class RunSettings(LoopSettings):
     """The training settings that a run directory stores."""
 
     start_from: Text | None
-    direction: Annotated[Direction, BeforeValidator(lambda text: Direction.parse(str(text)))]
+    direction: Languages
     filters: FilterSettings
     label_smoothing: Probability
     word_dropout: Probability

@@ -22,8 +22,13 @@ _SENTENCE_END = re.compile(r"[.!?…][\"'”’)]*(?:\s|$)")
 _QUOTES = re.compile('["“”„«»]|&quot;')
 _DETACHED = re.compile(r"(?<!\S)[.,!?;:](?!\S)")
 _VIETNAMESE = re.compile("[ăâđêôơưàáãèéìíòóõùúýĩũ\u1ea0-\u1ef9]", re.IGNORECASE)
-# Without the letters that are common in other languages, such as é and õ.
-_ONLY_VIETNAMESE = re.compile("[ăđơư\u1ea0-\u1ef9]", re.IGNORECASE)
+# Letters of no other language, unlike é and õ, and frequent words whose letters are also those of other languages. "là"
+# is missing, because it is French too.
+_ONLY_VIETNAMESE = re.compile(
+    "[ăđơư\u1ea0-\u1ef9]|"
+    r"\b(?:tôi|không|ông|bà|cô|chú|dì|bác|có|và|này|nào|gì|cái|các|cùng|thì|mình|tên|viên|hôm|nên|chào|lúc)\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass

@@ -168,6 +168,7 @@ def test_a_sweep_finds_choices_by_a_pattern(compose: Compose) -> None:
         (["scorer=dott"], "Unknown scorer 'dott'. Did you mean 'dot'?"),
         (["scorer=1"], "Unknown scorer '1'."),
         (["initializer=null"], "Unknown initializer 'null'."),
+        (["direction=1e3"], "Unknown direction '1e3'; write two different language codes, such as en-vi or vi-en."),
         (["model=transfomer"], "Unknown model 'transfomer'. Did you mean 'transformer'?"),
         (["hydra/launcher=nope"], "Unknown hydra/launcher 'nope'."),
         (["modle=luong"], "Unknown key 'modle'. Did you mean 'model'?"),

@@ -1,6 +1,7 @@
 """The sentence for a name that does not exist."""
 
 from nmt.config.messages import unknown
+from nmt.errors import printable
 
 
 def test_the_nearest_choice_is_named_and_a_few_are_listed() -> None:
@@ -8,6 +9,11 @@ def test_the_nearest_choice_is_named_and_a_few_are_listed() -> None:
     assert unknown("scorer", "dott", ["dot", "additive"]) == few
     many = [f"scorer{number}" for number in range(20)]
     assert unknown("scorer", "scorer_7", many) == "Unknown scorer 'scorer_7'. Did you mean 'scorer7'?"
+
+
+def test_the_choices_remain_readable_beside_a_long_name() -> None:
+    message = printable(unknown("font", "9" * 5000, [f"Font {number}" for number in range(500)]))
+    assert message.startswith(f"Unknown font '{'9' * 200}...'. Available: Font 0, Font 1, ")
 
 
 def test_without_a_near_choice_all_are_listed() -> None:

@@ -116,6 +116,10 @@ def test_only_the_first_lines_of_a_kind_are_listed() -> None:
     ("direction", "line", "expected"),
     [
         ("en-vi", "Chúng tôi đã uống trà ở đây.", True),
+        ("en-vi", "Tôi là sinh viên.", True),  # no letter is only Vietnamese, but two of the words are
+        ("fr-vi", "Chúng tôi vẫn còn vui.", True),
+        ("fr-vi", "Là, Nguyễn a été très gêné.", False),
+        ("en-vi", "She sang à la Beyoncé.", False),
         ("en-vi", "Nguyễn Văn An met Mr. Smith, who drinks tea.", False),
         ("fr-vi", "Il a été très fâché.", False),
         ("pt-vi", "Não é só você.", False),
