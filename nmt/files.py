@@ -297,10 +297,21 @@ def cache_folder(value: Any) -> Path:
 
 
 def check_folder(key: str, value: Any) -> None:
-    """Raises Mistake if a configuration key names something other than a folder, or a path below a file."""
+    """Raises Mistake if a configuration key names something other than a folder, a path below a file, or a path that
+    the file system refuses because it is too long.
+    """
     existing = _first_existing(value)
     if not existing.is_dir():
         raise Mistake(f"{key} is {value}, but {existing} is {not_a_folder(existing)}; choose another folder.")
+    path = Path(str(value))
+    for tried in (path, *(existing / name for name in path.parts)):  # of a missing folder, no name within is looked at
+        try:
+            tried.lstat()
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                raise Mistake(
+                    f"{key} is {value}, which cannot be created ({error.strerror}); choose another folder."
+                ) from error
 
 
 def not_a_folder(path: Path) -> str:

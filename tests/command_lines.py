@@ -618,13 +618,19 @@ def _faults_of_message(line: CommandLine, message: str) -> Iterator[str]:
     typed = [
         part
         for argument in line.arguments
-        for part in (argument, argument.partition("=")[2], *re.split(r"[=,:\[\]{}@+~.'\"]+", argument))
+        for part in (
+            argument,
+            argument.partition("=")[2],
+            argument.partition("=")[2].rstrip("/"),
+            *re.split(r"[=,:\[\]{}@+~.'\"]+", argument),
+        )
     ]
     named = {line.name, "run_dir", "input", "out", "format", "maps", "source", "target", "tandard", "what"}
     shown = [printable(part)[:40] for part in typed if part] or ["''"]
     if "" in line.arguments:
         shown.append("''")
-    if not any(part in message for part in [*shown, *named]):
+    resolved = any("${" in argument for argument in line.arguments)  # the message names the resolved value
+    if not resolved and not any(part in message for part in [*shown, *named]):
         yield "a message that names nothing"
     if not REMEDY.search(message):
         yield "a message without a remedy"

@@ -88,6 +88,11 @@ def test_the_law_knows_the_output(out: str, changes: dict[str, set[str]], fault:
     assert found == ([fault] if fault else [])
 
 
+def test_the_law_knows_a_folder_by_its_name() -> None:
+    line = CommandLine("download", ("iwslt15", "from=zq/"), "empty.en")
+    assert faults(line, ends()) == []
+
+
 def test_the_guards_see_what_a_command_does_outside_of_the_world(world: World, tmp_path: Path) -> None:
     ended = world.run(CommandLine("average", ("run_dir=run", "out=/nowhere/x"), "empty.en"))
     assert ended.code == 2
