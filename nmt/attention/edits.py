@@ -85,7 +85,7 @@ class Shuffled(Change):
         # Blocked keys sort last in both orders. The random number drawn for a position does not depend on the number of
         # keys.
         ascending = torch.where(allowed, positions, keys).argsort(dim=-1)
-        shuffled = torch.where(allowed, _random_numbers(keys).to(weights.device), 2.0).argsort(dim=-1)
+        shuffled = torch.where(allowed, random_numbers(keys).to(weights.device), 2.0).argsort(dim=-1)
         return _with_prior(torch.zeros_like(weights).scatter(-1, ascending, weights.gather(-1, shuffled)), visible)
 
 
@@ -219,7 +219,7 @@ def _with_prior(weights: Weights, visible: VisibleKeys) -> Weights:
     return weights if prior is None else weights * prior
 
 
-def _random_numbers(number: int) -> Float[Tensor, " number"]:
+def random_numbers(number: int) -> Float[Tensor, " number"]:
     """Random numbers in [0, 1), each of which depends only on its position."""
     generator = torch.Generator().manual_seed(0)
     return torch.rand(number, generator=generator, dtype=torch.float64)

@@ -10,6 +10,7 @@ import sentencepiece
 from torch import Tensor
 
 from nmt.attention import Attention, normalizers, scorers, windows
+from nmt.attention.edits import random_numbers
 from nmt.config.nodes import make
 from nmt.decoding.beam import BeamSearch
 from nmt.errors import Mistake
@@ -30,6 +31,8 @@ _PARTS: tuple[type, ...] = (
 )
 """The parts of an attention that the page's engine knows; it has no subclasses of them."""
 _EXAMPLES, _MOST_EXAMPLE_WORDS = 6, 16
+_MOST_COLUMNS = 256
+"""The page accepts at most 200 pieces a side, and shuffles columns by as many random numbers."""
 _ALIGNMENT = 4
 """Typed arrays of JavaScript begin at multiples of the size of a number."""
 
@@ -84,7 +87,8 @@ def page_data(runs: Sequence[PageRun], quantization: str) -> bytes:
                 "examples": _examples(run),
             }
         )
-    text = json.dumps({"runs": described, "vocabularies": vocabularies}, ensure_ascii=False, allow_nan=False).encode()
+    contents = {"runs": described, "vocabularies": vocabularies, "random": random_numbers(_MOST_COLUMNS).tolist()}
+    text = json.dumps(contents, ensure_ascii=False, allow_nan=False).encode()
     text += b" " * (-(4 + len(text)) % _ALIGNMENT)
     return zlib.compress(len(text).to_bytes(4, "little") + text + b"".join(weights), 9)
 

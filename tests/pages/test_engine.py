@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from page_engine import answers
@@ -17,14 +18,15 @@ from nmt.attention import normalizers, scorers, windows
 from nmt.attention.attention import Attention
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.constraints import Constraints
-from nmt.insight.interventions import forced
+from nmt.insight.interventions import Decoded, forced, intervene
 from nmt.models import Bahdanau, Luong, Seq2Seq, Transformer, VocabularySizes
 from nmt.models.decoders import LSTMDecoder, LSTMNDecoder
 from nmt.models.embeddings import with_plain_weights
 from nmt.models.encoders import Bidirectional, LSTMNEncoder, Reversed
 from nmt.models.norms import LayerNorm, ScaleNorm
 from nmt.runs.load import LoadedRun, load_run
-from nmt.text import Tokenizer, TokenizerPair, normalize, train_tokenizer
+from nmt.serving.questions import ChangeOfAttention
+from nmt.text import EOS, Tokenizer, TokenizerPair, normalize, train_tokenizer
 
 # Annotations are checked where these functions are tested themselves.
 pytestmark = pytest.mark.unchecked
@@ -161,14 +163,14 @@ def check_model(page: Any, run: LoadedRun) -> None:
     exact = run._replace(model=copy.deepcopy(run.model).double())
     expected = forced(exact, source, target)
     assert found == pytest.approx(expected.log_probs, abs=CLOSE)
-    [best] = BeamSearch(**options, n_best=4, constraints=Constraints(**limits))(
+    [[best]] = BeamSearch(**options, constraints=Constraints(**limits))(
         exact.model,
-        torch.tensor([[*source, 3]]),
+        torch.tensor([[*source, EOS]]),
         torch.ones(1, len(source) + 1, dtype=torch.bool),
         torch.tensor([target[:2]]),
     )
-    assert [one["ids"] for one in hypotheses[: len(best)]] == [one.ids for one in best]
-    assert [one["score"] for one in hypotheses[: len(best)]] == pytest.approx([one.score for one in best], abs=CLOSE)
+    assert hypotheses[0]["ids"] == best.ids
+    assert (hypotheses[0]["logProb"], hypotheses[0]["score"]) == pytest.approx((best.log_prob, best.score), abs=CLOSE)
     decoded = forced(exact, sources, target)
     assert maps["pieces"] == decoded.pieces
     assert maps["text"] == decoded.text
@@ -184,6 +186,45 @@ def check_model(page: Any, run: LoadedRun) -> None:
 @pytest.mark.parametrize("name", SAMPLE)
 def test_a_model_computes_as_torch(page: Any, base: LoadedRun, name: str) -> None:
     check_model(page, random_run(base, SAMPLE[name], joint=name == "transformer general"))
+
+
+CHANGES: list[dict[str, Any]] = [
+    {"way": "off", "head": 0},
+    {"way": "uniform", "steps": [0, 2]},
+    {"way": "shuffled"},
+    {"way": "scale", "columns": [1, 3], "factor": 3.0},
+    {"way": "scale", "columns": [0, 1, 2], "factor": 0.0, "layer": 0},
+    {"way": "weights", "weights": [0.1, 0.6, 0.2], "steps": [1]},
+    {"way": "head", "other_head": 0},
+    {"temperature": 0.5},
+    {"normalizer": "sparsemax", "temperature": 2.0},
+    {"half_width": 1},
+]
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_changed_attention_continues_as_in_torch(page: Any, base: LoadedRun, name: str) -> None:
+    """The pieces of the run's own translation with changed attention, and the translation that is then found."""
+    run = random_run(base, SAMPLE[name], joint=False)
+    text = "one three five seven."
+    exact = run._replace(model=copy.deepcopy(run.model).double())
+    source = run.tokenizers.source.encode(text)
+    sites = [site for site in run.model.sites if site != "cross"]
+    changes = [[change] for change in CHANGES] + [[{**CHANGES[2], "site": site}] for site in sites] + [CHANGES[:2]]
+    found = answers(
+        page,
+        run,
+        [("intervene", {"text": text, "changes": [{"site": "cross", **each} for each in one]}) for one in changes],
+    )
+    for one, answer in zip(changes, found, strict=True):
+        assert "error" not in answer, answer
+        effect = intervene(exact, source, [ChangeOfAttention(**each).intervention() for each in one])
+        for kind in ("intact", "forced", "changed"):
+            expected: Decoded = getattr(effect, kind)
+            assert answer[kind]["ids"] == expected.ids, (one, kind)
+            assert answer[kind]["log_probs"] == pytest.approx(expected.log_probs, abs=CLOSE), (one, kind)
+            for item in expected.maps:
+                assert np.allclose(answer[kind]["maps"][item.site]["weights"], item.weights, rtol=0, atol=CLOSE)
 
 
 @pytest.mark.skipif(not SOAK, reason="All combinations take minutes; make soak tries them.")

@@ -35,10 +35,11 @@ const MOST_PIECES = 200;
 
 /** @typedef {ReturnType<typeof openRun>} Run */
 
-/** @param {StoredRun} stored @param {import("./text/tokenizer.js").Vocabulary[]} vocabularies @param {ArrayBuffer} bytes */
-function openRun(stored, vocabularies, bytes) {
+/** @param {StoredRun} stored @param {import("./text/tokenizer.js").Vocabulary[]} vocabularies @param {number[]} random @param {ArrayBuffer} bytes */
+function openRun(stored, vocabularies, random, bytes) {
   return {
     stored,
+    random,
     source: new Tokenizer(vocabularies[stored.vocabularies.source]),
     target: new Tokenizer(vocabularies[stored.vocabularies.target]),
     model: makeModel(new Weights(bytes, stored.tensors), stored.structure),
@@ -48,9 +49,9 @@ function openRun(stored, vocabularies, bytes) {
 /** The runs of a file: 4 bytes with the length of a JSON text, the text, and the weights. @param {ArrayBuffer} file */
 export function openFile(file) {
   const length = new DataView(file).getUint32(0, true);
-  const { runs, vocabularies } = JSON.parse(new TextDecoder().decode(new Uint8Array(file, 4, length)));
+  const { runs, vocabularies, random } = JSON.parse(new TextDecoder().decode(new Uint8Array(file, 4, length)));
   const bytes = file.slice(4 + length);
-  return new Map(runs.map((/** @type {StoredRun} */ stored) => /** @type {[string, Run]} */ ([stored.name, openRun(stored, vocabularies, bytes)])));
+  return new Map(runs.map((/** @type {StoredRun} */ stored) => /** @type {[string, Run]} */ ([stored.name, openRun(stored, vocabularies, random, bytes)])));
 }
 
 /** @param {Run} run @param {Asked} question */
@@ -168,7 +169,7 @@ export const ANSWERS = {
     const first = Math.min(...changes.map(firstStep));
     const kept = first > prefix.length ? target.slice(0, first) : prefix;
     const intact = translationOf(run, source, target);
-    return intervened(run.model, changes, async () => ({
+    return intervened(run.model, changes, run.random, async () => ({
       intact,
       forced: translationOf(run, source, target),
       changed: translationOf(run, source, await best(run, source, question, kept, pause)),

@@ -26,14 +26,25 @@ import { Refusal } from "../messages.js";
 
 const sum = (/** @type {number[]} */ numbers) => numbers.reduce((total, number) => total + number, 0);
 
-/** @type {Record<string, (change: Change) => Way>} */
+/** The prior that multiplies the weight of a key. @param {Visible} visible @param {number} key */
+const priorOf = ({ logPrior, renormalized }, key) => logPrior && !renormalized ? Math.exp(logPrior[key]) : 1;
+
+/** @type {Record<string, (change: Change, random: number[]) => Way>} */
 const WAYS = {
   // a_i = 0: the head contributes nothing (Michel et al. 2019, section 2.3)
   off: () => (weights, head) => weights[head].map(() => 0),
   // a_i = 1 / (number of allowed keys), times the prior that multiplies weights
-  uniform: () => (weights, head, { allowed, logPrior, renormalized }) => {
-    const number = allowed.filter(Boolean).length || 1;
-    return weights[head].map((_, key) => (allowed[key] ? 1 / number : 0) * (logPrior && !renormalized ? Math.exp(logPrior[key]) : 1));
+  uniform: () => (weights, head, visible) => {
+    const number = visible.allowed.filter(Boolean).length || 1;
+    return weights[head].map((_, key) => (visible.allowed[key] ? 1 / number : 0) * priorOf(visible, key));
+  },
+  // The weights of the allowed keys in the order of their random numbers; the prior stays in place
+  shuffled: (_, random) => (weights, head, visible) => {
+    const keys = [...weights[head].keys()].filter((key) => visible.allowed[key]);
+    const order = keys.slice().sort((a, b) => random[a] - random[b]);
+    const shuffled = weights[head].map(() => 0);
+    for (const [index, key] of keys.entries()) shuffled[key] = weights[head][order[index]] / priorOf(visible, order[index]) * priorOf(visible, key);
+    return shuffled;
   },
   weights: ({ weights: given = [] }) => (weights, head, { allowed }) => weights[head].map((_, key) => allowed[key] ? given[key] ?? 0 : 0),
   head: ({ other_head: other = 0 }) => (weights) => weights[other],
@@ -52,12 +63,12 @@ export function firstStep({ site, steps }) {
   return steps && site !== "encoder_self" ? Math.min(...steps.length ? steps : [0]) : 0;
 }
 
-/** Does something with a changed model, and changes it back. @template T @param {Model} model @param {Change[]} changes @param {() => Promise<T>} action */
-export async function intervened(model, changes, action) {
+/** Does something with a changed model, and changes it back. @template T @param {Model} model @param {Change[]} changes @param {number[]} random a number for each position @param {() => Promise<T>} action */
+export async function intervened(model, changes, random, action) {
   const attentions = Object.values(model.sites).flat();
   const before = attentions.map(({ edits, normalizer, temperature, window }) => ({ edits, normalizer, temperature, window }));
   try {
-    for (const change of changes) for (const attention of selected(model, change)) apply(attention, change);
+    for (const change of changes) for (const attention of selected(model, change)) apply(attention, change, random);
     return await action();
   } finally {
     for (const [index, attention] of attentions.entries()) Object.assign(attention, before[index]);
@@ -72,12 +83,11 @@ function selected(model, { site, layer, head, other_head: other, way }) {
   return layers.filter((_, index) => layer == null || layer === index);
 }
 
-/** @param {Attention} attention @param {Change} change */
-function apply(attention, change) {
+/** @param {Attention} attention @param {Change} change @param {number[]} random */
+function apply(attention, change, random) {
   const { head, steps, way, temperature, normalizer, half_width: halfWidth } = change;
-  if (way === "shuffled") throw new Refusal("shuffled");
   if (way) {
-    const newWeights = WAYS[way](change);
+    const newWeights = WAYS[way](change, random);
     attention.edits = [...attention.edits, (weights, visible, position) => weights.map((ofHead, index) => (
       (head == null || head === index) && (!steps || steps.includes(position)) ? newWeights(weights, index, visible[index]) : ofHead))];
   }

@@ -34,6 +34,8 @@ import { linear, logSoftmax } from "./vectors.js";
  * @property {(source: number[], watch?: WatchSite) => any} encode
  * @property {(memory: any) => any} start
  * @property {(pieces: number[], states: any[], memory: any, watch?: WatchSite) => { features: Vector[], states: any[] }} advance
+ * @property {(pieces: number[], memory: any, watch?: WatchSite) => Vector[]} [decode] the inputs of the output layer at all
+ *   positions at once, for a model whose positions do not wait for each other
  */
 
 export const BOS = 2;
@@ -69,11 +71,18 @@ export function force(model, source, target) {
   /** @type {WatchSite} */
   const watch = (site, layer) => (attended) => { maps[site][layer].push(attended); };
   const memory = model.encode([...source, EOS], watch);
-  let state = model.start(memory);
-  const logProbs = [BOS, ...target].map((piece) => {
-    const { logProbs: [ofPiece], states: [next] } = step(model, [piece], [state], memory, watch);
-    state = next;
-    return ofPiece;
-  });
+  const pieces = [BOS, ...target];
+  const features = model.decode ? model.decode(pieces, memory, watch) : decodeInSteps(model, pieces, memory, watch);
+  const logProbs = linear(model.output, features).map(logSoftmax);
   return { logProbs, maps };
+}
+
+/** @param {Model} model @param {number[]} pieces @param {any} memory @param {WatchSite} watch */
+function decodeInSteps(model, pieces, memory, watch) {
+  let state = model.start(memory);
+  return pieces.map((piece) => {
+    const { features: [feature], states: [next] } = model.advance([piece], [state], memory, watch);
+    state = next;
+    return feature;
+  });
 }

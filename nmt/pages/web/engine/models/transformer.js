@@ -72,20 +72,33 @@ export class Transformer {
 
   /** Reads the next piece of each hypothesis: the inputs of the output layer, and the new States. @param {number[]} pieces @param {State[]} states @param {Memory} memory @param {WatchSite} [watch] */
   advance(pieces, states, memory, watch) {
-    const positions = states.map((state) => state.position);
-    let x = pieces.map((id, row) => withPosition(rowOf(this.targetEmbedding, id), positions[row]));
     /** @type {State[]} */
     const next = states.map(({ position }) => ({ past: [], position: position + 1 }));
+    const features = this.#read(pieces, states.map((state) => state.position), memory, watch, (added, index) => next.map(({ past }, row) => {
+      const own = byHead(added.keys.length, (head) => [added.keys[head][row]], (head) => [added.values[head][row]]);
+      past.push(appended(states[row].past[index], own));
+      return past[index];
+    }));
+    return { features, states: next };
+  }
+
+  /** The inputs of the output layer at all positions of a target: position t sees the pieces up to t. @param {number[]} pieces @param {Memory} memory @param {WatchSite} [watch] */
+  decode(pieces, memory, watch) {
+    return this.#read(pieces, [...pieces.keys()], memory, watch, (added) => pieces.map((_, t) => (
+      byHead(added.keys.length, (head) => added.keys[head].slice(0, t + 1), (head) => added.values[head].slice(0, t + 1)))));
+  }
+
+  /** The decoder stack. `keep` returns what each row sees in self-attention, given the keys and values of all rows. @param {number[]} pieces @param {number[]} positions @param {Memory} memory @param {WatchSite | undefined} watch @param {(added: KeysValues, layer: number) => KeysValues[]} keep */
+  #read(pieces, positions, memory, watch, keep) {
+    let x = pieces.map((id, row) => withPosition(rowOf(this.targetEmbedding, id), positions[row]));
     for (const [index, layer] of this.decoder.entries()) { // section 3.1, the three sub-layers of a decoder layer
       const inputs = layer.aroundAttention.before(x);
-      const added = layer.attention.project(inputs);
-      const kept = states.map(({ past }, row) => appended(past[index], byHead(layer.attention.attention.heads, (head) => [added.keys[head][row]], (head) => [added.values[head][row]])));
-      for (const [row, memories] of kept.entries()) next[row].past.push(memories);
+      const kept = keep(layer.attention.project(inputs), index);
       x = layer.aroundAttention.after(x, layer.attention.attend(inputs, kept, positions, watch?.("decoder_self", index)));
       x = layer.aroundCross.after(x, layer.cross.attend(layer.aroundCross.before(x), pieces.map(() => memory.cross[index]), positions, watch?.("cross", index)));
       x = layer.aroundFfn.after(x, layer.feedForward(layer.aroundFfn.before(x)));
     }
-    return { features: x.map(this.decoderNorm), states: next };
+    return x.map(this.decoderNorm);
   }
 }
 
