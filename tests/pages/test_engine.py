@@ -18,6 +18,8 @@ from nmt.attention import normalizers, scorers, windows
 from nmt.attention.attention import Attention
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.constraints import Constraints
+from nmt.insight.alternatives import alternatives
+from nmt.insight.cells import cells
 from nmt.insight.interventions import Decoded, forced, intervene
 from nmt.models import Bahdanau, Luong, Seq2Seq, Transformer, VocabularySizes
 from nmt.models.decoders import LSTMDecoder, LSTMNDecoder
@@ -225,6 +227,43 @@ def test_changed_attention_continues_as_in_torch(page: Any, base: LoadedRun, nam
             assert answer[kind]["log_probs"] == pytest.approx(expected.log_probs, abs=CLOSE), (one, kind)
             for item in expected.maps:
                 assert np.allclose(answer[kind]["maps"][item.site]["weights"], item.weights, rtol=0, atol=CLOSE)
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_rows_and_alternatives_are_those_of_the_server(page: Any, base: LoadedRun, name: str) -> None:
+    run = random_run(base, SAMPLE[name], joint=False)
+    text, target = "one three five seven.", [20, 40, 60]
+    source, exact = run.tokenizers.source.encode(text), run._replace(model=copy.deepcopy(run.model).double())
+    pair = {"text": text, "target_ids": target}
+    sites = [*run.model.sites]
+    other, *rows = answers(
+        page,
+        run,
+        [
+            ("alternatives", {**pair, "number": 3}),
+            *(("explain", {**pair, "site": site, "layer": 0, "head": 0, "row": 2}) for site in sites),
+        ],
+    )
+    for found, expected in zip(other["alternatives"], alternatives(exact, source, target, 3), strict=True):
+        assert [one["id"] for one in found] == [one.id for one in expected]
+        assert [one["log_prob"] for one in found] == pytest.approx([one.log_prob for one in expected], abs=CLOSE)
+        assert [one["piece"] for one in found] == [one.piece for one in expected]
+    for site, found in zip(sites, rows, strict=True):
+        expected_row = cells(exact, source, target, site, 0, 0, 2)
+        assert (found["scorer"], found["normalizer"]) == (expected_row.scorer, expected_row.normalizer)
+        assert found["columns"] == expected_row.columns
+        # An LSTMN had fewer keys at this row than there are columns.
+        size = len(expected_row.weights)
+        assert np.allclose(found["weights"][:size], expected_row.weights, rtol=0, atol=CLOSE)
+        assert np.allclose(found["context"], expected_row.context, rtol=0, atol=CLOSE)
+        seen = [column for column, allowed in enumerate(expected_row.allowed) if allowed]
+        assert [column for column, allowed in enumerate(found["allowed"]) if allowed] == seen
+        assert seen
+        for column in seen:
+            assert found["scores"][column] == pytest.approx(expected_row.scores[column], abs=CLOSE)
+            if found["scorer"] not in ("Location", "NoScore", "Additive", "Concat"):
+                product = float(np.dot(found["query"], found["keys"][column]))
+                assert product == pytest.approx(found["scores"][column], abs=CLOSE), "as the page works it out"
 
 
 @pytest.mark.skipif(not SOAK, reason="All combinations take minutes; make soak tries them.")
