@@ -195,7 +195,7 @@ def _check(name: str, override: Override, sweep: bool) -> None:
         groups = [path.name for path in CONFIGS.iterdir() if path.is_dir()]
         raise Mistake(unknown("group", override.key_or_group, groups))
     elif isinstance(typed, Glob):
-        raise Mistake(f"'{argument}' finds only names of choices, as in scorer=glob(*). Write {key}=A,B,C.")
+        raise Mistake(f"'{argument}' has a glob, which finds only the names of choices. Write {key}=A,B,C.")
     elif any(abs(number) > _LARGEST for number in _whole_numbers(override.value())):
         raise Mistake(f"{key} is {override.get_value_string()}; it must be at most {_LARGEST}.")
 
