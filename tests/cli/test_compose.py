@@ -275,7 +275,7 @@ def test_a_sweep_finds_choices_by_a_pattern(compose: Compose) -> None:
         (["-m", "scorer=interval(0,1)"], "'scorer=interval(0,1)' names no single values. Write those to try, as in"),
         (["-m", "seed=tag(a,interval(0,1))", "run_dir=x"], "' names no single values. Write those to try, as in seed="),
         (["-m", "scorer=range(1,3)"], "Unknown scorer '1'. Available: additive"),
-        (["-m", "seed=glob(*)"], "'seed=glob(*)' has a glob, which finds only the names of choices, as in scorer=glob(*). Write seed=A,B,C."),
+        (["-m", "seed=glob(*)"], "'seed=glob(*)' has a glob, which finds only the names of choices. Write seed=A,B,C."),
         (["-m", "scorer=glob(z*)"], "'scorer=glob(z*)' matches no scorer. Available: additive, concat, dot, "),
         (["-m", "seed=range(3,1)"], "'seed=range(3,1)' has no values. Write those to try, as in seed=A,B,C."),
         (["-m", "seed=range(1,3,0)"], "'seed=range(1,3,0)' has no values. Write those to try, as in seed=A,B,C."),
