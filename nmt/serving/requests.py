@@ -68,11 +68,6 @@ def takes(model: type[BaseModel]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": {kind: {"schema": schema} for kind in kinds}}}
 
 
-JSON_AS_FORM = (
-    "Invalid request: the body looks like JSON, but is declared a form; send the header Content-Type: application/json."
-)
-
-
 async def read(request: Request, model: type[M]) -> M:
     """Reads a request's fields from a JSON body, or else from a form and the query string, as LibreTranslate does.
 
@@ -100,7 +95,13 @@ async def read(request: Request, model: type[M]) -> M:
             # Starlette would read bytes that are not percent-encoded, as curl -d sends them, as Latin-1.
             data = await request.body()
             if data.lstrip()[:2] in (b'{"', b"{'"):  # what curl -d sends without a header
-                raise HTTPException(400, TemplatedMessage(JSON_AS_FORM))
+                raise HTTPException(
+                    400,
+                    TemplatedMessage(
+                        "Invalid request: the body looks like JSON, but is declared a form; send the header "
+                        "Content-Type: application/json."
+                    ),
+                )
             form: Any = _parsed(data)
         else:
             if kind == "multipart/form-data":

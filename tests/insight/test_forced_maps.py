@@ -11,6 +11,7 @@ from jobs import run_settings
 from nmt.config.nodes import make
 from nmt.data.corpus import Pairs
 from nmt.insight.forced_maps import first_ranked, forced_maps
+from nmt.insight.provenance import described_sites
 from nmt.maps.diagnostics import per_head, per_sentence
 from nmt.maps.links import Alignment
 from nmt.maps.map_files import write_maps
@@ -50,7 +51,7 @@ def test_equal_weights_of_an_lstmn_on_all_that_its_rows_see_are_uniform(tmp_path
         seen = np.tril(np.ones(item.weights.shape[2:], dtype=bool), -1)
         np.testing.assert_array_equal(item.visible[0, 0], seen)
         np.testing.assert_array_equal(item.weights != 0, np.broadcast_to(seen, item.weights.shape))
-    stored = list(write_maps(tmp_path, made, {}, {"lines": 3}).sentences())
+    stored = list(write_maps(tmp_path, made, described_sites(run.model), {"lines": 3}).sentences())
     for sentences in (made, stored):
         rows = per_sentence(sentences)
         for row in [*rows, *per_head(rows)]:

@@ -69,8 +69,8 @@ from nmt.training.origin import stored_keys
         ({"run_dir": "new", "model__num_heads": 0}, "model.num_heads is 0; it must be a whole number of at least 1"),
         ({"run_dir": "new", "model__num_layers": 0}, "num_layers is 0; it must be a whole number of at least 1"),
         (
-            {"run_dir": "new", "model__decoder_layers": "deep"},
-            "decoder_layers is 'deep'; it must be a whole number of at least 1",
+            {"run_dir": "new", "model__decoder_layers": 0},
+            "decoder_layers is 0; it must be a whole number of at least 1",
         ),
         ({"run_dir": "new", "model__num_layers": 10**6}, "num_layers is 1000000; it must be at most 1,000"),
         (
