@@ -67,9 +67,10 @@ def translatable(line: str, tokenizer: Tokenizer, language: str = "") -> Transla
     of five letters or more; `tokenizer`, that of the source, decides about each word. All this takes time in proportion
     to the length of the line.
     """
-    start, end = _first_word(line, language not in _ORDINALS_WITH_PERIOD), len(line)
-    while end > start and (_is_symbol(line[end - 1]) or line[end - 1] == " "):
+    end = len(line)
+    while end > 0 and (_is_symbol(line[end - 1]) or line[end - 1] == " "):
         end -= 1
+    start = _first_word(line[:end], language not in _ORDINALS_WITH_PERIOD)
     text = line[start:end]
     words = [word for word in _ADDRESS.sub("", text).split(" ") if any(map(str.isalpha, word))]
     if not words:
