@@ -83,7 +83,7 @@ class RunDirectory:
     checkpoints/.
 
     Later commands write evaluations and exports to `results`, which is the same folder, or for a model that is included
-    in the package, a folder of the same name in runs/.
+    in the package, the folder of its name in runs/included, which no training run uses.
     """
 
     PARTS: ClassVar[tuple[str, ...]] = ("model", "search", "direction", "data")
@@ -93,7 +93,7 @@ class RunDirectory:
         self.path = path
         self.weights = path / _WEIGHTS
         self.checkpoints = path / "checkpoints"
-        self.results = Path("runs", path.name) if is_included(path) else path
+        self.results = Path("runs", "included", path.name) if is_included(path) else path
         self.exports = self.results / "exports"
         self.nonfinite = path / "nonfinite.json"
         self.logs = path / "logs"

@@ -24,4 +24,4 @@ def run_folder(name: str | Path) -> Path:
 
 def is_included(folder: Path) -> bool:
     """Whether this is the run directory of an included model, in which commands must not write."""
-    return folder in included_models().values()
+    return folder.resolve() in [path.resolve() for path in included_models().values()]

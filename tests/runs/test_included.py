@@ -41,9 +41,22 @@ def test_commands_find_it_and_write_nothing_into_it(
     export_attention(job("export_attention", run_dir="numbers", input="in.en", out="maps", formats="[csv]"))
     evaluate(job("evaluate", run_dir="numbers"))
     compare(job("compare", run_dirs="[numbers]", out="table"))
-    assert Path("runs/numbers/evaluation/test/scores.json").is_file()
+    assert Path("runs/included/numbers/evaluation/test/scores.json").is_file()
     gallery = Gallery([Path("numbers")], "cpu", "float32", max_models=1)
     assert list(gallery.offered) == ["numbers"]
+    assert files(included) == before
+
+
+def test_a_run_of_the_users_own_with_that_name_is_left_alone(included: Path, job: Callable[..., Job]) -> None:
+    own = Path(shutil.copytree(included, "runs/numbers"))
+    before = files(own)
+    evaluate(job("evaluate", run_dir="numbers"))
+    assert files(own) == before
+
+
+def test_its_folder_may_be_written_as_a_relative_path(included: Path, job: Callable[..., Job]) -> None:
+    before = files(included)
+    evaluate(job("evaluate", run_dir="models/numbers"))
     assert files(included) == before
 
 
