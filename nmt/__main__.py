@@ -12,9 +12,16 @@ from nmt.errors import Mistake, exit_code
 
 
 def overview() -> int:
-    """Prints each command with the first sentence of its help."""
+    """Prints each command with the first sentence of its help; with --version, the versions that matter."""
+    if "--version" in sys.argv[1:]:
+        from nmt.cli.command import version_text  # imports Hydra
+
+        print(version_text())
+        return 0
     names = sorted(file.stem for file in CONFIGS.glob("*.yaml"))
     if words := [argument for argument in sys.argv[1:] if argument not in ("-h", "--help")]:
+        if words[0].startswith("-"):
+            raise Mistake(f"Unknown option '{words[0]}'. Write --help or --version, or run one of the commands.")
         command = words[0].removeprefix("nmt.")
         if command in names:
             raise Mistake(f"'{words[0]}' is a command of its own: write python -m nmt.{command}.")

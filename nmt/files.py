@@ -304,7 +304,7 @@ def check_folder(key: str, value: Any) -> None:
     if not existing.is_dir():
         raise Mistake(f"{key} is {value}, but {existing} is {not_a_folder(existing)}; choose another folder.")
     path = Path(str(value))
-    for tried in (path, *(existing / name for name in path.parts)):  # of a missing folder, no name within is looked at
+    for tried in (path, *(existing / name for name in path.parts)):  # lstat stops at the first missing folder
         try:
             tried.lstat()
         except OSError as error:

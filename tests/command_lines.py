@@ -128,7 +128,7 @@ PATHS = [
     *FILES,
     *("in.en", "in.vi", "train", "test", "train.en", "run", "run2", "luong", "started", "encoder", "maps", "packed"),
     *("tabbed", "mismatched", "upper", "sample:train", "sample:nothing", "damaged", "strange", "unreadable", ".", ".."),
-    *("/", "/etc/passwd", "/dev/null", "/dev/stdin", "/dev/zero", "/dev/full", "/proc/self/mem", "/root/x", "fifo"),
+    *("/", "/etc/passwd", "/dev/null", "/dev/stdin", "/dev/zero", "/dev/full", "/proc/self/mem", "/opt/x", "fifo"),
     *(
         "broken_link",
         "loop",

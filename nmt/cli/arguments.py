@@ -39,7 +39,6 @@ _OVERRIDE = re.compile(r"(\+{0,2})([\w.]+)=(.*)", re.DOTALL)
 _QUOTED = r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')"""
 # An element of a list or of a sweep: quoted text, a list, or anything up to the next comma.
 _ELEMENT = re.compile(rf"\s*({_QUOTED}|\[(?:{_QUOTED}|[^\[\]])*\]|[^,]*?)\s*(?:,|$)", re.DOTALL)
-_EMPTY = re.compile(r"(?:^|[\[,])\s*(?:''|\"\")\s*(?:$|[\],])")
 _FUNCTION = re.compile(r"\w+\(.*\)", re.DOTALL)
 
 
@@ -159,9 +158,9 @@ def _for_hydra(argument: str, kinds: Mapping[str, TextKind | None], sweep: bool)
         return argument
     if not value:
         raise Mistake(f"'{argument}' has no value. Write {key}=VALUE.")
-    if _EMPTY.search(value):
-        raise Mistake(f"'{argument}' has an empty text. Write a name, or leave it out.")
     elements = _elements(value)
+    if any(map(_is_empty, elements if sweep else [value])):
+        raise Mistake(f"'{argument}' has an empty text. Write a value, or leave the key out.")
     if sweep:
         return f"{plus}{key}={','.join(_value(element, kind.null) for element in elements)}"
     if kind.list and len(elements) > 1 and not os.path.lexists(value):  # a file may have a comma in its name
@@ -169,6 +168,13 @@ def _for_hydra(argument: str, kinds: Mapping[str, TextKind | None], sweep: bool)
             f"'{argument}' has commas. Write a list as '{key}=[{value}]', or add -m to run a job for each value."
         )
     return f"{plus}{key}={_value(value, kind.null)}"
+
+
+def _is_empty(value: str) -> bool:
+    """Whether a value is an empty text in quotes, or a list that contains one."""
+    if value.startswith("[") and value.endswith("]"):
+        return any(map(_is_empty, _elements(value[1:-1])))
+    return value in ("''", '""')
 
 
 def _value(value: str, nullable: bool) -> str:

@@ -226,7 +226,7 @@ def _check_hydra_setting(name: str, override: Override) -> None:
 
 
 def _part(config: Config, key: str) -> Any:
-    """The value of a dotted key, None if there is none."""
+    """The value of a dotted key; None if the key is missing."""
     value: Any = config
     for name in key.split("."):
         value = value.get(name) if isinstance(value, dict) else None

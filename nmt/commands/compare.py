@@ -5,7 +5,7 @@ from nmt.config.job import Job
 from nmt.evaluation.sanity import looks_tokenized
 from nmt.files import folder_to_write
 from nmt.runs.directory import RunDirectory
-from nmt.runs.included import run_folder
+from nmt.runs.included import named_run
 from nmt.scoring.differences import differences
 from nmt.scoring.score_table import file_systems, reference_files, report, run_system, scored_on_tokens
 
@@ -20,7 +20,7 @@ def compare(job: Job[CompareSettings]) -> None:
         systems = file_systems(settings.outputs, named, column="output", tokenized=looks_tokenized(references[0]))
     else:
         column = "system" if settings.outputs else "run"
-        runs = [RunDirectory(run_folder(path)) for path in settings.run_dirs]
+        runs = [RunDirectory(named_run(path)) for path in settings.run_dirs]
         for run in runs:
             run.require_finished()
         columns = {column: [str(run.path) for run in runs]}

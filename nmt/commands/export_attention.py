@@ -16,7 +16,7 @@ from nmt.maps.map_files import MANIFEST
 from nmt.pages.viewer import draw_formats
 from nmt.runs.directory import RunDirectory
 from nmt.runs.encoder import LoadedEncoder, load_encoder
-from nmt.runs.included import run_folder
+from nmt.runs.included import named_run
 from nmt.runs.load import LoadedRun, load_run
 
 
@@ -29,7 +29,7 @@ def export_attention(job: Job[ExportAttentionSettings]) -> None:
     """
     settings = job.settings
     paths = checked_paths(settings.input, settings.target, settings.out, overwrite=settings.overwrite, given=job.given)
-    run_dir, options = run_folder(settings.run_dir), settings.drawing
+    run_dir, options = named_run(settings.run_dir), settings.drawing
     formats: list[str] = list(settings.formats)
     if RunDirectory(run_dir).pretrained:
         run: LoadedRun | LoadedEncoder = load_encoder(run_dir, settings.device)

@@ -8,6 +8,7 @@ from pathlib import Path
 from nmt.commands.prepare_settings import PrepareSettings
 from nmt.config.direction import Direction
 from nmt.config.job import Job
+from nmt.config.schema import EMBEDDED
 from nmt.data.corpus import check_files, corpus_files, iter_parallel, read_pairs
 from nmt.data.dataset import training_dataset
 from nmt.data.filters import Filters
@@ -51,7 +52,7 @@ def prepare(job: Job[PrepareSettings]) -> None:
 def _split(settings: PrepareSettings, corpus: str) -> None:
     """Splits a corpus, and prints how many pairs each part has and the command that trains on them."""
     split = settings.split
-    folder = Path(split.out or f"{corpus.removeprefix('sample:')}_split")
+    folder = Path(split.out or f"{corpus.removeprefix(EMBEDDED)}_split")
     check_writable("split.out", folder)
     counts = split_corpus(corpus, settings.direction, folder, valid=split.valid, test=split.test, seed=settings.seed)
     if counts["train"] < sum(counts.values()) / 2:
@@ -98,7 +99,7 @@ def _report(job: Job[PrepareSettings]) -> None:
     for side, language in enumerate((direction.source, direction.target)):
         rows.append([f"words, {language}", *(f"{inspection.words[side]:,}" for inspection in inspections.values())])
     rows += [[kind, *(f"{inspection.counts[kind]:,}" for inspection in inspections.values())] for kind in kinds]
-    names = [Path(prefix).name.removeprefix("sample:") for prefix in inspections]
+    names = [Path(prefix).name.removeprefix(EMBEDDED) for prefix in inspections]
     print(Table(["", *(names if len(set(names)) == len(names) else inspections)], rows).markdown())
     print(_LEGEND)
     for prefix, inspection in inspections.items():

@@ -42,8 +42,9 @@ def missing(keys: Iterable[str]) -> str:
     *others, last = keys
     names = f"{', '.join(others)} and {last} are" if others else f"{last} is"
     sentence = f"{names} missing. Add {' '.join(f'{key}=VALUE' for key in (*others, last))} to the command."
-    split = " To split a corpus, run python -m nmt.prepare split.corpus=PREFIX."
-    return sentence + split * (last == "data.valid")
+    if last == "data.valid":
+        sentence += " To split a corpus, run python -m nmt.prepare split.corpus=PREFIX."
+    return sentence
 
 
 def stored_invalid(error: Mistake) -> str:

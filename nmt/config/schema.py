@@ -36,6 +36,9 @@ from nmt.config.messages import invalid
 from nmt.config.nodes import Node
 from nmt.errors import Mistake
 
+EMBEDDED = "sample:"
+"""The names of all parts of the embedded corpus begin with this."""
+
 
 class Batching(Keys):
     batch_tokens: Positive
@@ -85,7 +88,7 @@ class Data(Keys):
     @property
     def embedded(self) -> bool:
         """Whether all training text belongs to the corpus that is part of this project."""
-        return all(prefix.startswith("sample:") for prefix in self.train)
+        return all(prefix.startswith(EMBEDDED) for prefix in self.train)
 
     def becomes_plain(self, prefix: str) -> bool:
         """Whether `detokenize` names this corpus, so that it is read as plain text."""

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from nmt.config.direction import Direction
 from nmt.config.nodes import CONFIGS
+from nmt.config.schema import EMBEDDED
 from nmt.data.cache import file_digest
 from nmt.errors import MissingFile, Mistake
 from nmt.files import how_to_unpack
@@ -22,7 +23,6 @@ from nmt.text.lines import iter_lines
 # A hint about a missing file considers at most this many names in its folder.
 _MOST_NAMES = 10_000
 
-_SAMPLE = "sample:"
 _PACKAGE = Path(__file__).resolve().parents[1]
 # The wheel contains the sample corpus inside the package; in a checkout, it is beside the package.
 _SAMPLE_FOLDERS = (_PACKAGE / "_sample", _PACKAGE.parent / "data" / "sample")
@@ -67,8 +67,8 @@ def file_pair(prefix: str, direction: Direction) -> tuple[Path, Path]:
     'sample:NAME' is a part of the embedded corpus. A relative prefix is looked up in the working folder first and then
     in the checkout that this package is part of. Raises Mistake for an unknown part of the embedded corpus.
     """
-    if prefix.startswith(_SAMPLE):
-        stem = _sample_stem(prefix.removeprefix(_SAMPLE), direction.source)
+    if prefix.startswith(EMBEDDED):
+        stem = _sample_stem(prefix.removeprefix(EMBEDDED), direction.source)
         return Path(f"{stem}.{direction.source}"), Path(f"{stem}.{direction.target}")
     candidates = [
         (folder / f"{prefix}.{direction.source}", folder / f"{prefix}.{direction.target}") for folder in _roots(prefix)
@@ -92,8 +92,8 @@ def text_file(name: str) -> Path:
 
     Raises Mistake for a file that does not exist.
     """
-    if name.startswith(_SAMPLE):
-        stem, _, language = name.removeprefix(_SAMPLE).rpartition(".")
+    if name.startswith(EMBEDDED):
+        stem, _, language = name.removeprefix(EMBEDDED).rpartition(".")
         return Path(f"{_sample_stem(stem, language)}.{language}")
     candidates = [folder / name for folder in _roots(name)]
     file = next((path for path in candidates if path.is_file()), None)
@@ -167,7 +167,7 @@ def _sample_stem(name: str, language: str) -> Path:
     if name in names:
         return folder / name
     remedy = f"choose one of {', '.join(names)}." if names else "set data=files to train on files of your own."
-    raise MissingFile(f"The sample corpus has no part '{_SAMPLE}{name}' in language '{language}'; {remedy}")
+    raise MissingFile(f"The sample corpus has no part '{EMBEDDED}{name}' in language '{language}'; {remedy}")
 
 
 def _hint(prefix: str, direction: Direction, language: str) -> str:

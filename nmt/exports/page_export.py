@@ -3,6 +3,7 @@
 import base64
 import json
 import logging
+import re
 import shutil
 import subprocess
 import tempfile
@@ -21,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 QUANTIZATIONS = ("float32", "int8")
 _COMPARED = 20
-"""Number of sentence pairs on which the page's program is compared with the run; each takes it seconds."""
+"""Number of sentence pairs on which the page's program is compared with the run; a pair takes seconds."""
 
 # The page makes no request, and the browser holds it to that.
 _POLICY = (
@@ -29,26 +30,12 @@ _POLICY = (
     "img-src data: blob:"
 )
 _STYLES = ("style.css", "lab.css")
-# Outside of a browser, the worker's program needs somebody who sends it messages.
-_DRIVER = """
-import { readFileSync } from "node:fs";
-const [program, file, questions] = process.argv.slice(2);
-const waiting = new Map();
-globalThis.postMessage = (data) => { if (!data.step) waiting.get(data.id)(data); };
-(0, eval)(readFileSync(program, "utf8"));
-const asked = (id, content) => new Promise((resolve) => {
-  waiting.set(id, resolve);
-  globalThis.onmessage({ data: { id, ...content } });
-});
-await asked(0, { file: new Uint8Array(readFileSync(file)).buffer });
-const answers = [];
-for (const [method, question] of JSON.parse(readFileSync(questions, "utf8"))) {
-  const { answer, error } = await asked(answers.length + 1, { method, question });
-  if (error !== undefined) throw new Error(error);
-  answers.push(answer);
-}
-process.stdout.write(JSON.stringify(answers), () => process.exit(0));
-"""
+_CHARSET = '<meta charset="utf-8">'
+_MADE_BY = '<meta name="generator" content="nmt.export">'
+_OLDEST_NODE = 18
+"""The first version of Node.js that has Blob and DecompressionStream."""
+_DRIVER = WEB / "engine" / "driver.mjs"
+_HEAD_BYTES = 1000
 
 
 def worker_program() -> str:
@@ -61,11 +48,16 @@ def check_page(out: Path, overwrite: bool, quantization: str) -> None:
     check_writable("out", out.parent)
     if quantization not in QUANTIZATIONS:
         raise Mistake(f"quantization is {quantization}, but with format=page it must be {' or '.join(QUANTIZATIONS)}.")
+    if out.is_dir() or out.is_symlink():
+        raise Mistake(f"out is {out}, which is a folder or a link, but format=page writes one file: name an HTML file.")
     if out.suffix not in (".html", ".htm"):
         raise Mistake(f"out is {out}, but format=page writes one file: name it, such as {out.with_suffix('.html')}.")
-    if out.is_dir() or out.is_symlink():
-        raise Mistake(f"out is {out}, which is a folder or a link: choose another file.")
-    if out.exists() and not overwrite:
+    if not out.exists():
+        return
+    with out.open("rb") as file:
+        if _MADE_BY.encode() not in file.read(_HEAD_BYTES):
+            raise Mistake(f"out is {out}, which exists and is not an exported page: choose another file.")
+    if not overwrite:
         raise Mistake(f"out is {out}, which exists: choose another file, or overwrite=true to replace it.")
 
 
@@ -81,7 +73,7 @@ def export_page(run: LoadedRun, out: Path, quantization: str, sources: Sequence[
         part.write_text(page_text(data), encoding="utf-8")
         parity = _parity(run, data, quantization, sources[:_COMPARED], references[:_COMPARED])
     size = f"{out.stat().st_size / 1e6:.1f} MB"
-    return f"{parity} The page has {size}." if parity else f"The page has {size}; it was not compared with the run."
+    return f"{parity} The page is {size}." if parity else f"The page is {size}; it was not compared with the run."
 
 
 def page_text(data: bytes) -> str:
@@ -97,8 +89,8 @@ def page_text(data: bytes) -> str:
         f'<script type="module">\n{lab}</script>',
     ]
     page = _replaced(page, '<script type="module" src="page/lab.js"></script>', "\n".join(parts))
-    charset = '<meta charset="utf-8">'
-    return _replaced(page, charset, f'{charset}\n<meta http-equiv="Content-Security-Policy" content="{_POLICY}">')
+    policy = f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+    return _replaced(page, _CHARSET, f"{_CHARSET}\n{_MADE_BY}\n{policy}")
 
 
 def _replaced(page: str, old: str, new: str) -> str:
@@ -110,11 +102,13 @@ def _replaced(page: str, old: str, new: str) -> str:
 def _parity(
     run: LoadedRun, data: bytes, quantization: str, sources: Sequence[str], references: Sequence[str]
 ) -> Parity | None:
-    """How closely the page's program matches the run; None if Node.js is not installed."""
+    """How closely the page's program matches the run; None without a Node.js that can run it."""
     node = shutil.which("node")
-    if node is None:
+    if node is None or not _is_new_enough(node):
         logger.warning(
-            "Node.js is not installed, so the page was not compared with the run: try a few sentences in it."
+            "Node.js %d or newer is not installed, so the page was not compared with the run: try a few sentences in "
+            "it.",
+            _OLDEST_NODE,
         )
         return None
     exported = _exported(run, node, data)
@@ -123,20 +117,26 @@ def _parity(
     return parity
 
 
+def _is_new_enough(node: str) -> bool:
+    """Whether this Node.js, which prints a version such as v20.20.2, can run the page's program."""
+    printed = subprocess.run([node, "--version"], capture_output=True, encoding="utf-8", check=False).stdout
+    version = re.match(r"v(\d+)\.", printed)
+    return version is not None and int(version[1]) >= _OLDEST_NODE
+
+
 def _exported(run: LoadedRun, node: str, data: bytes) -> Exported:
     def asked(method: str, questions: Sequence[Mapping[str, Any]]) -> list[Any]:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             (folder / "program.js").write_text(worker_program(), encoding="utf-8")
-            (folder / "driver.mjs").write_text(_DRIVER, encoding="utf-8")
             (folder / "runs").write_bytes(data)
             (folder / "questions.json").write_text(json.dumps([[method, one] for one in questions]), encoding="utf-8")
-            files = [folder / file for file in ("driver.mjs", "program.js", "runs", "questions.json")]
-            ended = subprocess.run([node, *files], capture_output=True, encoding="utf-8", check=False)
+            files = [folder / file for file in ("program.js", "runs", "questions.json")]
+            ended = subprocess.run([node, _DRIVER, *files], capture_output=True, encoding="utf-8", check=False)
         if ended.returncode:
             raise RuntimeError(f"The page's program failed in Node.js: {ended.stderr}")
-        found: list[Any] = json.loads(ended.stdout)
-        return found
+        answers: list[Any] = json.loads(ended.stdout)
+        return answers
 
     def forced_log_probs(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
         pairs = zip(sources, targets, strict=True)
@@ -144,7 +144,7 @@ def _exported(run: LoadedRun, node: str, data: bytes) -> Exported:
 
     def translate(lines: Sequence[str]) -> list[str]:
         # The search that a page has is the run's own, or the default one; comparison_search changes only this of it.
-        found = asked("hypotheses", [{"text": line, "settings": {"coverage_penalty": 0.0}} for line in lines])
-        return [hypotheses[0]["text"] for hypotheses in found]
+        answers = asked("hypotheses", [{"text": line, "settings": {"coverage_penalty": 0.0}} for line in lines])
+        return [hypotheses[0]["text"] for hypotheses in answers]
 
     return Exported(run.model.max_source, run.model.max_target, forced_log_probs, translate)

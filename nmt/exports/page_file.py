@@ -14,10 +14,11 @@ from nmt.attention.edits import random_numbers
 from nmt.config.nodes import make
 from nmt.decoding.beam import BeamSearch
 from nmt.errors import Mistake
+from nmt.insight.provenance import described_model
 from nmt.models import Bahdanau, Luong, Seq2Seq, Transformer
 from nmt.runs.load import LoadedRun
 from nmt.runs.weights import in_8_bits
-from nmt.scoring.test_sets import stored_pairs
+from nmt.scoring.test_sets import example_pairs
 from nmt.text import Tokenizer
 
 MOST_PARAMETERS = 30_000_000
@@ -30,7 +31,6 @@ _PARTS: tuple[type, ...] = (
     *(normalizers.Softmax, normalizers.Sparsemax),
 )
 """The parts of an attention that the page's engine knows; it has no subclasses of them."""
-_EXAMPLES, _MOST_EXAMPLE_WORDS = 6, 16
 _MOST_COLUMNS = 256
 """The page accepts at most 200 pieces a side, and shuffles columns by as many random numbers."""
 _ALIGNMENT = 4
@@ -209,11 +209,7 @@ def _search(run: LoadedRun) -> dict[str, Any]:
 def _description(run: LoadedRun, quantization: str) -> dict[str, Any]:
     """What the page shows about a run; see /v1/runs/NAME of nmt.serve."""
     return {
-        "source": run.direction.source,
-        "target": run.direction.target,
-        "embedded": run.settings.data.embedded,
-        "model": type(run.model).__name__,
-        "parameters": sum(parameter.numel() for parameter in run.model.parameters()),
+        **described_model(run),
         "quantization": quantization,
         "sites": {
             site: {**_site(layers), "window": type(layers[0].window).__name__, "queries": run.model.queries[site]}
@@ -225,7 +221,4 @@ def _description(run: LoadedRun, quantization: str) -> dict[str, Any]:
 
 def _examples(run: LoadedRun) -> list[dict[str, Any]]:
     """Short sentences of the run's test sets, to try it on."""
-    pairs = stored_pairs(run)
-    every = [] if pairs is None else [*zip(*pairs[1], strict=True)]
-    short = [pair for pair in every if max(len(side.split()) for side in pair) <= _MOST_EXAMPLE_WORDS]
-    return [{"source": source, "target": target, "aligned": False} for source, target in short[:_EXAMPLES]]
+    return [{"source": source, "target": target, "aligned": False} for source, target in example_pairs(run)]

@@ -14,7 +14,7 @@ _WORD = re.compile(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*")
 def unknown_words(run: LoadedRun, text: str) -> list[str]:
     """The words of a source text that are not in the training text, each once.
 
-    Only runs of the embedded corpus have their training text with them; for other runs, the list is empty.
+    Only the embedded corpus is always available; for runs of other corpora, the list is empty.
     """
     if not run.settings.data.embedded:
         return []

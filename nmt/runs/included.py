@@ -16,7 +16,7 @@ def included_models() -> dict[str, Path]:
     return {file.parent.name: file.parent for file in sorted(folder.glob("*/config.yaml"))}
 
 
-def run_folder(name: str | Path) -> Path:
+def named_run(name: str | Path) -> Path:
     """The run directory that a user names: a folder, or an included model if no folder has that name."""
     path = Path(name)
     return path if os.path.lexists(path) else included_models().get(str(name), path)
@@ -24,4 +24,5 @@ def run_folder(name: str | Path) -> Path:
 
 def is_included(folder: Path) -> bool:
     """Whether this is the run directory of an included model, in which commands must not write."""
-    return folder.resolve() in [path.resolve() for path in included_models().values()]
+    # realpath, because Path.resolve fails on a link that leads back to itself.
+    return os.path.realpath(folder) in map(os.path.realpath, included_models().values())

@@ -26,7 +26,7 @@ from nmt.models import Seq2Seq, VocabularySizes
 from nmt.models.base import Attending
 from nmt.models.embeddings import with_plain_weights
 from nmt.runs.directory import RunDirectory
-from nmt.runs.included import run_folder
+from nmt.runs.included import named_run
 from nmt.runs.precision import check_precision, with_precision
 from nmt.runs.weights import enough_memory, header_matches, load_weights
 from nmt.text import TokenizerPair
@@ -104,7 +104,7 @@ def load_run(path: Path, device: str, precision: str = "float32") -> LoadedRun:
     """
     torch_device = choose_device(device)
     check_precision(precision, torch_device)
-    path = run_folder(path)
+    path = named_run(path)
     directory = RunDirectory(path)
     directory.require_finished()
     directory.check_links()

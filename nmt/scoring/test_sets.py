@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
@@ -24,6 +25,8 @@ from nmt.text.lines import read_lines
 from nmt.text.tone_marks import tone_marks_of
 
 logger = logging.getLogger(__name__)
+
+_EXAMPLES, _MOST_EXAMPLE_WORDS = 6, 16
 
 SENTENCES = "sentences.jsonl"
 """The file of an evaluation with the source, the translation and the references of each line."""
@@ -185,6 +188,14 @@ def stored_pairs(run: LoadedRun) -> tuple[Path, Pairs] | None:
             sides = [[text_of(entry[key]) for entry in sentences] for key in ("source_pieces", "target_pieces")]
             return folder / MANIFEST, Pairs(*sides)
     return None
+
+
+def example_pairs(run: LoadedRun) -> list[tuple[str, str]]:
+    """Short pairs of a source and its translation that the run directory stores, to try the run on."""
+    stored = stored_pairs(run)
+    pairs = [] if stored is None else zip(*stored[1], strict=True)
+    short = (pair for pair in pairs if max(len(side.split()) for side in pair) <= _MOST_EXAMPLE_WORDS)
+    return list(islice(short, _EXAMPLES))
 
 
 def _evaluations(run: LoadedRun) -> Iterator[Path]:

@@ -110,7 +110,7 @@ class Batcher:
         """A moving average from which Retry-After is computed. It starts at 10."""
         self._waiting: list[_QueuedSentence] = []
         # Held while sentences join the queue or the thread takes some. The event loop itself takes them only while the
-        # thread does no search. Nobody waits for anything else meanwhile, so neither side can keep the other.
+        # thread does no search. Neither waits for anything while it holds the lock, so they cannot deadlock.
         self._queue = threading.Lock()
         self._computing = 0
         self._arrived = asyncio.Event()

@@ -12,7 +12,7 @@ from nmt.config.direction import Direction
 from nmt.errors import CheckFailed, Mistake, TemplatedMessage
 from nmt.exports.engines import load_with_engine
 from nmt.runs.directory import RunDirectory
-from nmt.runs.included import included_models, run_folder
+from nmt.runs.included import included_models, named_run
 from nmt.runs.load import LoadedRun
 from nmt.runs.search import Engine
 from nmt.runs.weights import DamagedWeights
@@ -171,7 +171,7 @@ class Gallery:
 
 def _finished_runs(folder: Path) -> dict[Path, Direction | None]:
     """The directions of the finished runs in a folder, or of an included model; None if a run is broken."""
-    folder = run_folder(folder)
+    folder = named_run(folder)
     run = RunDirectory(folder)
     if run.started:
         run.require_finished()
@@ -183,7 +183,7 @@ def _finished_runs(folder: Path) -> dict[Path, Direction | None]:
         )
     found: dict[Path, Direction | None] = {}
     first: Exception | None = None
-    # os.walk skips folders that vanish meanwhile, such as those that a training run replaces; rglob does not.
+    # A training run may replace a folder during the search: os.walk skips missing folders, but rglob fails.
     for path in sorted(Path(parent) for parent, _, names in os.walk(folder) if "config.yaml" in names):
         run = RunDirectory(path)
         try:

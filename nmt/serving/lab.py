@@ -21,12 +21,13 @@ from nmt.insight.cells import cells
 from nmt.insight.forced_maps import IdPair
 from nmt.insight.interventions import Decoded, forced, intervene
 from nmt.insight.known_alignments import agreement, aligned_pairs
+from nmt.insight.provenance import described_model
 from nmt.insight.sentence_pair import best_translation, check_index, check_length
 from nmt.insight.unknown_words import unknown_words
 from nmt.maps.attention_map import EOS, AttentionMap, selected
 from nmt.maps.links import MapSelector
 from nmt.runs.load import LoadedRun
-from nmt.scoring.test_sets import stored_pairs
+from nmt.scoring.test_sets import example_pairs
 from nmt.serving.batcher import QueueFull, Task
 from nmt.serving.gallery import Unavailable
 from nmt.serving.questions import (
@@ -55,9 +56,6 @@ _MOST_PIECES = 200
 """Maximum number of pieces per side. The size of a response with all maps grows with the product of both lengths."""
 _PASS_TOKENS = 512
 """Maximum number of tokens in a pass over variants of a sentence. A computation can stop only between passes."""
-
-_EXAMPLES, _MOST_EXAMPLE_WORDS = 6, 16
-"""How many of a run's own sentences are offered to try it on, and how many words each side of them may have."""
 
 _UNREAD_STREAMS = 16_000_000
 """Maximum number of characters that all streams together may keep for clients that read slowly."""
@@ -235,11 +233,9 @@ async def list_examples(request: Request, service: ThisService, run: str | None 
     """
 
     def action(run: LoadedRun) -> list[dict[str, Any]]:
-        pairs = None if run.settings.data.embedded else stored_pairs(run)
-        own = [] if pairs is None else [*zip(*pairs[1], strict=True)]
-        short = [pair for pair in own if max(len(side.split()) for side in pair) <= _MOST_EXAMPLE_WORDS]
+        own = [] if run.settings.data.embedded else example_pairs(run)
         return [
-            *({"source": source, "target": target, "aligned": False} for source, target in short[:_EXAMPLES]),
+            *({"source": source, "target": target, "aligned": False} for source, target in own),
             *({"source": pair.source, "target": pair.target, "aligned": True} for pair in aligned_pairs(run.direction)),
         ]
 
@@ -409,11 +405,7 @@ def _event(name: str, content: dict[str, Any]) -> str:
 def description(run: LoadedRun) -> dict[str, Any]:
     """A run: its model, the parts of its attention at every site, and its scores."""
     return {
-        "source": run.direction.source,
-        "target": run.direction.target,
-        "embedded": run.settings.data.embedded,
-        "model": type(run.model).__name__,
-        "parameters": sum(parameter.numel() for parameter in run.model.parameters()),
+        **described_model(run),
         "sites": {
             site: {
                 "layers": len(layers),

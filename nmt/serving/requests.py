@@ -94,7 +94,7 @@ async def read(request: Request, model: type[M]) -> M:
         if kind == "application/x-www-form-urlencoded":
             # Starlette would read bytes that are not percent-encoded, as curl -d sends them, as Latin-1.
             data = await request.body()
-            if data.lstrip()[:2] in (b'{"', b"{'"):  # what curl -d sends without a header
+            if data.lstrip()[:1] in (b"{", b"["):  # what curl -d sends without a header
                 raise HTTPException(
                     400,
                     TemplatedMessage(

@@ -15,7 +15,7 @@ from nmt.errors import Mistake
 from nmt.models import DocumentModel, Seq2Seq
 from nmt.runs.directory import RunDirectory
 from nmt.runs.encoder import LoadedEncoder, build_encoder, load_encoder
-from nmt.runs.included import run_folder
+from nmt.runs.included import named_run
 from nmt.runs.load import LoadedRun, load_run
 from nmt.runs.weights import copy_weights
 from nmt.sites import DOCUMENT_SITES, SENTENCE_SITES
@@ -38,7 +38,7 @@ def finished_run(settings: RunSettings, run_dir: Path) -> PretrainedRun | None:
     name = settings.start_from
     if name is None:
         return None
-    path = run_folder(name)
+    path = named_run(name)
     if path.resolve() == run_dir.resolve():
         raise Mistake(f"start_from={name} is also the run_dir, which would be overwritten: choose another run_dir.")
     if not path.is_dir():

@@ -35,6 +35,8 @@ PATHS = [
     "[a",
     "a\\",
     "a\\'b",
+    'He said, "", and left',
+    "print([''])",
     "'",
     '"',
     "a\nb",

@@ -45,6 +45,11 @@ def test_translate_is_a_filter(trained: Path, command: Command) -> None:
         ((), 0, ""),
         (("--help",), 0, ""),
         (("train",), 2, "error: 'train' is a command of its own: write python -m nmt.train.\n"),
+        (
+            ("--versoin",),
+            2,
+            "error: Unknown option '--versoin'. Write --help or --version, or run one of the commands.\n",
+        ),
         (("trian",), 2, "error: There is no command 'trian'; python -m nmt lists all commands.\n"),
     ],
 )

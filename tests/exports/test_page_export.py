@@ -1,5 +1,6 @@
 """The page that is one file: it translates and changes attention in a browser, from disk and without a request."""
 
+import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -61,7 +62,7 @@ def test_the_command_writes_a_page_and_compares_it(
         pytest.skip("Node.js is not installed to compare a page in.")
     export(job("export", run_dir=str(run), format="page", out="lab.html", quantization="int8"))
     printed = capsys.readouterr().out
-    assert re.match(r"Compared on 7 sentences \(\d+ pieces\): .* The page has 0\.\d MB\.\nlab\.html\n$", printed)
+    assert re.match(r"Compared on 7 sentences \(\d+ pieces\): .* The page is 0\.\d MB\.\nlab\.html\n$", printed)
     with pytest.raises(Mistake, match=r"^out is lab.html, which exists: choose another file, or overwrite=true"):
         export(job("export", run_dir=str(run), format="page", out="lab.html"))
 
@@ -76,7 +77,23 @@ def test_without_node_the_page_is_written_with_a_warning(
     monkeypatch.setattr("shutil.which", lambda name: None)
     export(job("export", run_dir=str(run), format="page", out="lab.html"))
     assert "it was not compared with the run.\nlab.html\n" in capsys.readouterr().out
-    assert "Node.js is not installed, so the page was not compared with the run" in caplog.text
+    assert "Node.js 18 or newer is not installed, so the page was not compared with the run" in caplog.text
+
+
+def test_a_node_that_is_too_old_is_not_asked(
+    run: Path,
+    job: Callable[..., Job],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    old = tmp_path / "old" / "node"
+    old.parent.mkdir()
+    old.write_text("#!/bin/sh\necho v12.22.9\n", encoding="utf-8")
+    old.chmod(0o755)
+    monkeypatch.setenv("PATH", str(old.parent), prepend=os.pathsep)
+    export(job("export", run_dir=str(run), format="page", out="lab.html"))
+    assert "it was not compared with the run.\nlab.html\n" in capsys.readouterr().out
 
 
 def test_what_a_page_cannot_hold_is_refused(
@@ -91,7 +108,13 @@ def test_what_a_page_cannot_hold_is_refused(
         r"^quantization is int16, but with format=page it must be float32 or int8.$", out="a.html", quantization="int16"
     )
     Path("folder.html").mkdir()
-    refused(r"^out is folder.html, which is a folder or a link: choose another file.$", out="folder.html")
+    for folder in ("folder.html", "."):
+        refused(
+            rf"^out is {re.escape(folder)}, which is a folder or a link, but format=page writes one file", out=folder
+        )
+    Path("own.html").write_text("<!doctype html>", encoding="utf-8")
+    refused("^out is own.html, which exists and is not an exported page", out="own.html", overwrite=True)
+    assert Path("own.html").read_text(encoding="utf-8") == "<!doctype html>"
     loaded = load_run(run, "cpu")
     joined = loaded.settings.model_copy(update={"context": ContextSettings(sentences=2)})
     with pytest.raises(Mistake, match=r"^page does not support models that read documents .* use python -m nmt.serve"):
