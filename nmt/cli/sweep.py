@@ -67,7 +67,7 @@ def run_sweep(name: str, run: str, after_sweep: str | None, run_directory: str |
     settings = [argument for argument in arguments if not argument.startswith("-")]
     overrides = parsed(name, settings, sweep=True)
     folders = [override for override in overrides if override.get_key_element() == "sweep_dir"]
-    if any(override.is_sweep_override() for override in folders):
+    if any(override.is_sweep_override() or isinstance(override.value(), (list, dict)) for override in folders):
         raise Mistake("sweep_dir must be one folder for the whole sweep; quote its name if it has a comma.")
     sweep_dir = folders[-1].value() if folders else None
     # Other sweepers, such as Optuna's, have their own settings for the values to try.

@@ -7,7 +7,7 @@ from typing import Literal
 from nmt.commands.average_settings import AverageSettings
 from nmt.config.job import Job
 from nmt.errors import Mistake
-from nmt.files import check_writable, locked
+from nmt.files import check_folder, check_writable, locked
 from nmt.models.embeddings import with_plain_weights
 from nmt.runs.directory import RunDirectory
 from nmt.runs.load import LoadedRun, build_model, choose_device, load_run, save_weights
@@ -29,6 +29,7 @@ def average(job: Job[AverageSettings]) -> None:
     files = checkpoint_files(source, settings.checkpoints, settings.number)
     path = source.directory.path
     out = RunDirectory(Path(settings.out) if settings.out else path.with_name(f"{path.name}_average"))
+    check_folder("out", out.path)
     if path.resolve().is_relative_to(out.path.resolve()):
         raise Mistake(f"out is {out.path}, which is or contains the run to average; choose another folder.")
     check_writable("out", out.path)

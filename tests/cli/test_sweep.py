@@ -210,6 +210,7 @@ def test_a_sweep_of_pretraining_can_be_run_again(command: Command) -> None:
             ["-m", "sweep_dir=a,b"],
             "sweep_dir must be one folder for the whole sweep; quote its name if it has a comma.",
         ),
+        (["-m", "sweep_dir=[]", "seed=1,2"], "sweep_dir must be one folder for the whole sweep; quote its name if it"),
         (["-m", "sweep_dir=train.en", "seed=1,2"], "sweep_dir is train.en, but train.en is a file; choose another"),
     ],
 )

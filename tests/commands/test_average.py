@@ -107,6 +107,12 @@ def test_the_run_itself_is_never_overwritten(several: Path, out: str) -> None:
     assert (several / "model.safetensors").is_file()
 
 
+def test_a_link_to_itself_is_no_output(several: Path, tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(Mistake, match="loop is a symbolic link that leads back to itself; choose another folder"):
+        average(job(several, tmp_path / "loop"))
+
+
 def test_a_run_is_overwritten_only_on_request(several: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(several.parent)
     average(job(several, tmp_path / "mean"))
