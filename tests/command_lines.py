@@ -531,7 +531,8 @@ def _restored(seconds: float) -> Iterator[None]:
     )
     limits, run = resource.getrlimit(resource.RLIMIT_AS), connections.LimitedServer.run
     sleep = time.sleep
-    level, root = logging.getLogger("nmt").level, logging.getLogger().handlers[:]
+    loggers = logging.getLogger(), logging.getLogger("nmt")
+    levels, root = [logger.level for logger in loggers], loggers[0].handlers[:]
 
     def stop(number: int, frame: FrameType | None) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
@@ -551,7 +552,9 @@ def _restored(seconds: float) -> Iterator[None]:
             signal.signal(number, handler)
         resource.setrlimit(resource.RLIMIT_AS, limits)
         connections.LimitedServer.run = run  # type: ignore[method-assign]
-        logging.getLogger("nmt").level, logging.getLogger().handlers = level, root
+        loggers[0].handlers = root
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
         time.sleep = sleep
         sys.argv = argv
         os.environ.clear()

@@ -1,11 +1,12 @@
 """What a command line becomes, and the one sentence for each that cannot be read."""
 
+import logging
 import os
 import re
 import shlex
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
@@ -26,7 +27,7 @@ Compose = Callable[..., tuple[int, list[Job]]]
 
 
 @pytest.fixture
-def compose(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Compose:
+def compose(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Compose]:
     """Runs a command whose work is to keep its jobs; the exit code and the jobs."""
     jobs: list[Job] = []
     recorder = ModuleType("recorder")
@@ -41,7 +42,13 @@ def compose(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Compose:
             command(name, "What it does.", "recorder:run", words=words)
         return int(stopped.value.code or 0), jobs
 
-    return run
+    # --hydra-help makes Hydra log to the present standard output, which later tests no longer have.
+    root, nmt = logging.getLogger(), logging.getLogger("nmt")
+    handlers, levels = root.handlers[:], (root.level, nmt.level)
+    yield run
+    root.handlers = handlers
+    for logger, level in zip((root, nmt), levels, strict=True):
+        logger.setLevel(level)
 
 
 def test_a_configuration_is_plain_and_resolved(compose: Compose) -> None:
