@@ -49,7 +49,7 @@ async def index() -> FileResponse:
 async def file(name: str) -> FileResponse:
     """A file of the page. Raises HTTPException 404 for an unknown name."""
     if name not in FILES:
-        raise HTTPException(404, "Not Found")
+        raise HTTPException(404)
     path, kind = FILES[name]
     return FileResponse(path, media_type=kind, headers={"cache-control": "no-cache"})
 

@@ -1,10 +1,12 @@
 """The HTTP application: all interfaces, the limits on requests, and the server's metrics."""
 
 import asyncio
+import itertools
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import cache, partial
+from http import HTTPStatus
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, HTTPException, Request, Response
@@ -13,9 +15,10 @@ from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import JSONResponse, PlainTextResponse
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from starlette.exceptions import HTTPException as StarletteHTTPException
+from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from nmt.errors import Mistake, TemplatedMessage
+from nmt.errors import Mistake, TemplatedMessage, printable
 from nmt.serving import api_page, lab, libretranslate, page
 from nmt.serving.batcher import Batcher, QueueFull
 from nmt.serving.gallery import Unavailable
@@ -47,7 +50,7 @@ def application(service: Service) -> FastAPI:
     # A redirect to the path without its last slash would name this server's host, and lose a proxy's prefix.
     app = FastAPI(title="nmt-attention", docs_url=None, redoc_url=None, redirect_slashes=False, lifespan=running)
     app.state.service, app.state.metrics = service, Metrics(service.batcher)
-    for endpoints in (libretranslate.router, libretranslate.deepl, lab.router, page.router, api_page.router, router):
+    for endpoints in ROUTERS:
         app.include_router(endpoints)
     # Computed when it is first asked for, and only once: it takes half as long as everything else here.
     app.openapi = cache(partial(api_page.description, app))  # type: ignore[method-assign]
@@ -75,6 +78,10 @@ async def prometheus(request: Request, service: ThisService) -> PlainTextRespons
     return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
 
+ROUTERS = (libretranslate.router, libretranslate.deepl, lab.router, page.router, api_page.router, router)
+"""All endpoints."""
+
+
 def _error(request: Request, text: str, status: int, headers: Mapping[str, str] | None = None) -> Response:
     """An error response that clients of every interface understand; DeepL's clients read `message`."""
     text = in_language(text, request_language(request))
@@ -83,7 +90,31 @@ def _error(request: Request, text: str, status: int, headers: Mapping[str, str] 
 
 
 async def _refused(request: Request, error: Any) -> Response:
-    return _error(request, error.detail, error.status_code, error.headers)
+    text, headers = error.detail, error.headers
+    if text == HTTPStatus.NOT_FOUND.phrase:  # of the router, and of files that do not exist
+        text = TemplatedMessage(
+            "There is nothing at {path}; /docs lists the paths of this server.", path=printable(request.scope["path"])
+        )
+    elif text == HTTPStatus.METHOD_NOT_ALLOWED.phrase:
+        allowed = _methods(request)
+        text = TemplatedMessage(
+            "{path} does not take {method}; use {allowed}.",
+            path=printable(request.scope["path"]),
+            method=printable(request.method),
+            allowed=allowed,
+        )
+        headers = {"allow": allowed}
+    return _error(request, text, error.status_code, headers)
+
+
+def _methods(request: Request) -> str:
+    """The methods that the path of a request takes. The router names only those of the first endpoint."""
+    methods = set[str]()
+    # Not app.routes: some releases of FastAPI keep a whole router as one of these.
+    for route in itertools.chain(request.app.routes, *(endpoints.routes for endpoints in ROUTERS)):
+        if isinstance(route, Route) and route.matches(request.scope)[0] != Match.NONE:
+            methods |= route.methods or set()
+    return ", ".join(sorted(methods | ({"HEAD"} if "GET" in methods else set())))
 
 
 async def _invalid(request: Request, error: Any) -> Response:

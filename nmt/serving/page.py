@@ -16,7 +16,7 @@ router = APIRouter(include_in_schema=False)
 async def file(name: str) -> FileResponse:
     """A file of the page. Raises HTTPException 404 for an unknown name."""
     if name not in FILES:
-        raise HTTPException(404, "Not Found")
+        raise HTTPException(404)
     path = FILES[name]
     return FileResponse(path, media_type=_KINDS[path.suffix], headers={"cache-control": "no-cache"})
 

@@ -42,7 +42,7 @@ _WAIT = {"description": "seconds to wait before the next attempt", "schema": {"t
 STATUSES: dict[int, dict[str, Any]] = {
     400: {"description": "The request is not valid; `error` says why."},
     403: {"description": "The API key is missing or unknown, or the host or the page's site is not allowed."},
-    404: {"description": "There is no such run."},
+    404: {"description": "There is no such run, or nothing at this path."},
     408: {"description": "The body took too long to arrive."},
     413: {"description": "The body is larger than the server allows."},
     429: {"description": "Too many sentences are waiting.", "headers": {"Retry-After": _WAIT}},

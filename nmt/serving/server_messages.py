@@ -8,8 +8,10 @@ from nmt.errors import TemplatedMessage
 
 _INVALID, _LESS = "Yêu cầu không hợp lệ:", "hãy gửi ít văn bản hơn trong mỗi yêu cầu."
 VIETNAMESE = {
-    "Not Found": "Không tìm thấy",
-    "Method Not Allowed": "Phương thức không được phép",
+    "There is nothing at {path}; /docs lists the paths of this server.": (
+        "Không có gì ở {path}; xem các đường dẫn của máy chủ này tại /docs."
+    ),
+    "{path} does not take {method}; use {allowed}.": "{path} không nhận {method}; hãy dùng {allowed}.",
     "Internal error; the server's log has the details.": "Lỗi của máy chủ; chi tiết có trong nhật ký của máy chủ.",
     "Invalid API key": "Khóa API không hợp lệ",
     "Missing API key; send it as api_key": "Thiếu khóa API; hãy gửi khóa trong api_key",

@@ -241,5 +241,8 @@ def test_a_request_that_takes_too_long_is_cancelled(serve) -> None:
 
 
 def test_an_unknown_path_is_an_error_like_all_others(client: TestClient) -> None:
-    assert error(client.get("/nope")) == (404, "Not Found")
-    assert error(client.get("/translate")) == (405, "Method Not Allowed")
+    assert error(client.get("/nope")) == (
+        404,
+        "There is nothing at /nope; /docs lists the paths of this server.",
+    )
+    assert error(client.get("/translate")) == (405, "/translate does not take GET; use POST.")

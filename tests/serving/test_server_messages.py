@@ -11,9 +11,6 @@ import nmt
 from nmt.errors import TemplatedMessage
 from nmt.serving.server_messages import VIETNAMESE, in_language, preferred_language
 
-# Messages of the library that routes requests; `test_errors_are_in_the_language_of_the_request` asks for each.
-ROUTING = {"Not Found", "Method Not Allowed"}
-
 
 def fields(template: str) -> set[str | None]:
     return {field for _, field, _, _ in Formatter().parse(template) if field is not None}
@@ -26,7 +23,7 @@ def test_every_templated_message_has_a_translation_with_the_same_values_and_no_r
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "TemplatedMessage":
                 used.add(node.args[0].value)  # type: ignore[attr-defined]
-    assert used | ROUTING == set(VIETNAMESE)
+    assert used == set(VIETNAMESE)
     assert all(fields(english) == fields(vietnamese) for english, vietnamese in VIETNAMESE.items())
 
 
@@ -37,7 +34,7 @@ def test_every_error_of_an_endpoint_is_a_templated_message() -> None:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "HTTPException":
                 plain += [part.value for part in node.args[1:] if isinstance(part, ast.Constant)]
     # Nobody receives the message about a client that has left.
-    assert set(plain) == {"Not Found", "The client has disconnected."}
+    assert set(plain) == {"The client has disconnected."}
 
 
 @pytest.mark.parametrize(
@@ -84,8 +81,8 @@ def test_a_message_is_english_text_and_an_unknown_one_stays() -> None:
             "pieces; shorten it to at most 199.",
             "từ con; hãy rút ngắn còn nhiều nhất 199 từ con.",
         ),
-        ("/nowhere", {}, "Not Found", "Không tìm thấy"),
-        ("/v1/runs", {}, "Method Not Allowed", "Phương thức không được phép"),
+        ("/nowhere", {}, "There is nothing at /nowhere; /docs", "Không có gì ở /nowhere; xem các đường dẫn"),
+        ("/v1/runs", {}, "/v1/runs does not take POST; use GET, HEAD.", "/v1/runs không nhận POST; hãy dùng GET, HEAD"),
         ("/v1/attend", {"text": "a", "run": "b"}, "There is no run 'b'", "Không có mô hình 'b'"),
     ],
 )
@@ -94,6 +91,30 @@ def test_errors_are_in_the_language_of_the_request(
 ) -> None:
     for header, expected in (("en-US,en;q=0.9", english), ("vi-VN,vi;q=0.9,en;q=0.8", vietnamese)):
         assert expected in client.post(path, json=body, headers={"accept-language": header}).json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "text"),
+    [
+        ("GET", "/", 200, ""),
+        ("GET", "/page/missing.js", 404, "There is nothing at /page/missing.js; /docs"),
+        ("GET", "/docs/missing.js", 404, "There is nothing at /docs/missing.js; /docs"),
+        ("GET", "/docs/", 404, "There is nothing at /docs/; /docs"),
+        ("GET", "/v2/other", 404, "There is nothing at /v2/other; /docs"),
+        ("GET", "/%7Ba%7D%0Ab", 404, r"There is nothing at /{a}\nb; /docs"),
+        ("PUT", "/translate", 405, "/translate does not take PUT; use POST."),
+        ("DELETE", "/health", 405, "/health does not take DELETE; use GET, HEAD."),
+        ("POST", "/docs/start.js", 405, "/docs/start.js does not take POST; use GET, HEAD."),
+    ],
+)
+def test_an_unknown_path_or_method_is_named(client: TestClient, method: str, path: str, status: int, text: str) -> None:
+    answer = client.request(method, path)
+    assert answer.status_code == status
+    if status != 200:
+        assert answer.json()["error"].startswith(text)
+        assert answer.json().get("message") == (answer.json()["error"] if path.startswith("/v2/") else None)
+    if status == 405:
+        assert answer.headers["allow"] == text.rpartition("use ")[2].rstrip(".")
 
 
 def test_the_errors_of_a_stream_too(client: TestClient) -> None:
