@@ -142,6 +142,7 @@ PATHS = [
     ),
     *("missing", "missing/below", "x" * 300, "a/" * 3000, "[run,run2]", "[run,run]", "[in.en,in.vi]", "run,run2", "[]"),
     *("new", "new/below", "RUN", "run ", " run", "file:///etc/passwd", "https://example.org/x", "nul", "run\\", "%s"),
+    "../../x",
 ]
 VALUES = [
     *("", "null", "true", "false", "True", "yes", "off", "0", "1", "2", "-1", "-0", "0.5", "1.0", "1e999", "-1e999"),
@@ -201,6 +202,7 @@ VALUES = [
         "vi",
     ),
     *("90s", "1h", "range(1,3)", "choice(1,2)", "glob(*)", "interval(0,1)", "shuffle(1,2)", "a,b", "a,,b", ",", "1,,2"),
+    "range(0,99999999999)",
     *("32-true", "bf16-mixed", "16", "cross", "test", "valid", "train", "png", "[png,png]", "[svg]", "[viewer]"),
 ]
 INPUTS = [
@@ -233,6 +235,8 @@ REMEDY = re.compile(
     r"choices|start|available|translate|known|did you mean|consists of)\b",
     re.IGNORECASE,
 )
+# The documented reasons to end with 1: the machine, a check that the user asked for, and training that diverges.
+FAILURE = re.compile("memory|network connection|cannot be read|from the expected|lower optimizer.lr")
 
 
 class CommandLine(NamedTuple):
@@ -248,7 +252,7 @@ class CommandLine(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """What a command line did; `changes` are paths relative to the world, or absolute ones outside it."""
+    """What a command line did; `created` and `changed` are paths relative to `folder`, `outside` are absolute."""
 
     code: int
     output: str
@@ -256,6 +260,8 @@ class Ended(NamedTuple):
     created: frozenset[str]
     changed: frozenset[str]
     outside: frozenset[str]
+    folder: str = os.sep
+    """The world: the folder in which it ran."""
 
 
 class Stopped(BaseException):
@@ -338,7 +344,9 @@ class World:
 
     def __init__(self, folder: Path) -> None:
         self.original, self.path = folder / "original", folder / "world"
+        self.temporary = folder / "temporary"
         self.original.mkdir(parents=True)
+        self.temporary.mkdir()
         write_corpora(self.original)
         for name, content in FILES.items():
             (self.original / name).parent.mkdir(exist_ok=True)
@@ -403,8 +411,8 @@ class World:
         with (
             contextlib.chdir(self.path),
             self._streams(line.stdin),
-            _guarded(self.path.parent, outside),
-            _restored(seconds),
+            _guarded((self.path, self.temporary), outside),
+            _restored(seconds, self.temporary),
         ):
             code = _exit_code(line)
         texts = []
@@ -420,6 +428,7 @@ class World:
             frozenset(path for path in after if path not in before),
             frozenset(path for path, state in before.items() if after.get(path) != state),
             frozenset(outside),
+            str(self.path),
         )
 
     @contextlib.contextmanager
@@ -464,7 +473,7 @@ def _exit_code(line: CommandLine) -> int:
     return 0
 
 
-_guards: list[tuple[Path, set[str]]] = []
+_guards: list[tuple[tuple[Path, ...], set[str]]] = []
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 _CHANGES = {
     "os.mkdir": 1,
@@ -475,13 +484,13 @@ _CHANGES = {
     "os.link": 2,
     "os.truncate": 1,
 }
-_ALLOWED = ("/dev/null", "/dev/shm", "/dev/full", "/proc/self", tempfile.gettempdir())
+_ALLOWED = ("/dev/null", "/dev/shm", "/dev/full", "/proc/self")
 
 
 def _audit(event: str, arguments: tuple[Any, ...]) -> None:
     if not _guards:
         return
-    world, outside = _guards[-1]
+    folders, outside = _guards[-1]
     if event == "subprocess.Popen" and os.fsdecode(arguments[0]) == sys.executable:
         raise Stopped
     if event == "socket.connect" or (event == "socket.getaddrinfo" and arguments[0] not in ("127.0.0.1", None)):
@@ -500,18 +509,18 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
         return
     for path in paths:
         place = os.path.abspath(os.fsdecode(path))
-        if place.startswith(str(world)) or place.startswith(_ALLOWED) or "__pycache__" in place:
+        if any(_is_in(place, str(top)) for top in (*folders, *_ALLOWED)) or "__pycache__" in place:
             continue
         outside.add(place)
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), os.fsdecode(path))
 
 
 @contextlib.contextmanager
-def _guarded(world: Path, outside: set[str]) -> Iterator[None]:
+def _guarded(folders: tuple[Path, ...], outside: set[str]) -> Iterator[None]:
     if not hasattr(_guarded, "hooked"):
         sys.addaudithook(_audit)
         _guarded.hooked = True  # type: ignore[attr-defined]
-    _guards.append((world, outside))
+    _guards.append((folders, outside))
     try:
         yield
     finally:
@@ -519,7 +528,7 @@ def _guarded(world: Path, outside: set[str]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _restored(seconds: float) -> Iterator[None]:
+def _restored(seconds: float, temporary: Path) -> Iterator[None]:
     """What a command leaves behind in its process is put back, and a command that works on and on is stopped."""
     from nmt.commands import serve  # noqa: F401  its module must exist before its server is replaced
     from nmt.serving import connections
@@ -530,7 +539,8 @@ def _restored(seconds: float) -> Iterator[None]:
         {n: signal.getsignal(n) for n in (1, 2, 10, 12, 14, 15)},
     )
     limits, run = resource.getrlimit(resource.RLIMIT_AS), connections.LimitedServer.run
-    sleep = time.sleep
+    sleep, tempdir = time.sleep, tempfile.tempdir
+    tempfile.tempdir = os.environ["TMPDIR"] = str(temporary)
     loggers = logging.getLogger(), logging.getLogger("nmt")
     levels, root = [logger.level for logger in loggers], loggers[0].handlers[:]
 
@@ -555,7 +565,7 @@ def _restored(seconds: float) -> Iterator[None]:
         loggers[0].handlers = root
         for logger, level in zip(loggers, levels, strict=True):
             logger.setLevel(level)
-        time.sleep = sleep
+        time.sleep, tempfile.tempdir = sleep, tempdir
         sys.argv = argv
         os.environ.clear()
         os.environ.update(environment)
@@ -586,7 +596,7 @@ def faults(line: CommandLine, ended: Ended) -> list[str]:
             found += _faults_of_message(line, message.partition(": ")[2])
         if ended.output and not (helped or sweep or line.name in ("translate", "score")):
             found.append("results of a command that failed")
-    if ended.code == 1 and not re.search("memory|network connection|cannot be read", ended.errors):
+    if ended.code == 1 and not FAILURE.search(ended.errors):
         found.append("a failure")
     if re.search(r"\.py:\d+|Warning:|\bDEBUG\b", ended.errors) and "a traceback" not in found:
         found.append("a library's words")
@@ -599,7 +609,7 @@ def faults(line: CommandLine, ended: Ended) -> list[str]:
     for path in sorted((ended.created | ended.changed) - new):
         if not any(_is_in(path, top) or _is_in(top, path) for top in allowed):
             found.append("a change outside of the output")
-    typed = [os.path.abspath(top) for top in allowed if top.startswith(("/", ".."))]
+    typed = [os.path.normpath(os.path.join(ended.folder, top)) for top in allowed if top.startswith(("/", ".."))]
     for path in ended.outside:  # a command may try whether it can write to the folder in which it makes another
         if not any(_is_in(path, top) or _is_in(top, path) for top in typed):
             found.append("a write outside of the world")
@@ -655,8 +665,9 @@ def _allowed(line: CommandLine) -> list[str]:
     paths = tops.get(line.name, [])
     for argument in line.arguments:
         key, _, typed = argument.lstrip("+").partition("=")
-        for part in [typed, *typed.split(","), *re.split(r"[\[\],]", typed)]:
-            part = os.path.normpath(part.strip("'\"")) if part else ""
+        parts = [typed, *typed.split(","), *re.split(r"[\[\],]", typed)]
+        for part in {*parts, *(part.strip("'\"") for part in parts)}:  # with quotes that Hydra keeps, and without
+            part = os.path.normpath(part) if part else ""
             if part and key in FOLDERS:
                 paths.append(part)
             if not part or part == ".":

@@ -41,6 +41,8 @@ from nmt.errors import Mistake
 Composed = Any
 
 _LARGEST = 2**63 - 1
+_MOST_JOBS = 10_000
+"""A sweep's jobs are all listed before the first one starts."""
 
 
 def job_of(name: str, arguments: Sequence[str], typed: Sequence[str], sweep_dir: Path | None = None) -> Job:
@@ -135,7 +137,22 @@ def parsed(name: str, arguments: Sequence[str], sweep: bool = False) -> list[Ove
                     f"'{override.input_line}' names no single values. Write those to try, as in "
                     f"{override.get_key_element()}=A,B,C."
                 )
+        jobs = math.prod(_number_of_values(override) for override in overrides)
+        if jobs > _MOST_JOBS:
+            several = " ".join(str(override.input_line) for override in overrides if override.is_sweep_override())
+            raise Mistake(
+                f"'{several}' makes more than {_MOST_JOBS:,} jobs, the most that a sweep may have. Write fewer values."
+            )
     return overrides
+
+
+def _number_of_values(override: Override) -> float:
+    """How many values a sweep gives to a key, without listing them: range(0,99999999999) would fill the memory."""
+    value = override.value()
+    if isinstance(value, RangeSweep):
+        start, stop = value.start or 0, value.stop or 0  # _check has seen that they are numbers
+        return max(1.0, (stop - start) / value.step)
+    return float(len(_values_of(override)) if override.is_discrete_sweep() else 1)
 
 
 def _unreadable(name: str, argument: str, parser: OverridesParser) -> str:
@@ -277,6 +294,10 @@ def _check_choice(name: str, override: Override, key: str) -> None:
     choices = _choices_of(group)
     if override.is_interval_sweep():
         return
+    if isinstance(value, RangeSweep):
+        raise Mistake(
+            f"'{override.input_line}' has numbers, but {group} takes names. Available: {', '.join(sorted(choices))}."
+        )
     chosen = _values_of(override) if override.is_sweep_override() else [override.get_value_element_as_str()]
     if not chosen:
         raise Mistake(f"'{override.input_line}' matches no {group}. Available: {', '.join(sorted(choices))}.")
@@ -303,6 +324,8 @@ def _has_sweep(value: Any) -> bool:
 def _whole_numbers(value: Any) -> Iterator[int]:
     if isinstance(value, int):
         yield value
+    if isinstance(value, RangeSweep):
+        value = [value.start, value.stop, value.step]
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     for part in parts:
         yield from _whole_numbers(part)

@@ -69,4 +69,7 @@ def built(key: str, part: Callable[..., Any], subject: Any) -> Any:
         values = ", ".join(f"{name}={value}" for name, value in getattr(part, "keywords", {}).items())
         # What torch checks is "Invalid learning rate: -1"; other errors are Python's own words, which name no value.
         reason = f": {str(error).rstrip('.')}" if str(error).startswith("Invalid ") else ""
-        raise Mistake(f"The {key} cannot be built: {target.__name__} rejects a value of ({values}){reason}.") from error
+        raise Mistake(
+            f"The {key} cannot be built: {target.__name__} rejects a value of ({values}){reason}. Run the command with "
+            f"--help {key} to see the usual values."
+        ) from error

@@ -281,7 +281,21 @@ def test_a_sweep_finds_choices_by_a_pattern(compose: Compose) -> None:
         ),
         (["-m", "scorer=interval(0,1)"], "'scorer=interval(0,1)' names no single values. Write those to try, as in"),
         (["-m", "seed=tag(a,interval(0,1))", "run_dir=x"], "' names no single values. Write those to try, as in seed="),
-        (["-m", "scorer=range(1,3)"], "Unknown scorer '1'. Available: additive"),
+        (["-m", "scorer=range(1,3)"], "'scorer=range(1,3)' has numbers, but scorer takes names. Available: additive"),
+        (
+            ["-m", "scorer=range(0,99999999999)"],
+            "'scorer=range(0,99999999999)' has numbers, but scorer takes names. Available: additive",
+        ),
+        (
+            ["-m", "seed=range(0,99999999999)"],
+            "'seed=range(0,99999999999)' makes more than 10,000 jobs, the most that a sweep may have. Write fewer",
+        ),
+        (["-m", "optimizer.lr=range(1e308,-1e308,-1e-320)"], "1e-320)' makes more than 10,000 jobs, the most that a"),
+        (["-m", f"seed=range(0,1{'0' * 400})"], "; it must be at most 9223372036854775807."),
+        (
+            ["-m", "seed=range(0,200)", "optimizer.lr=range(0,1,0.01)", "scorer=dot,none"],
+            "'seed=range(0,200) optimizer.lr=range(0,1,0.01) scorer=dot,none' makes more than 10,000",
+        ),
         (["-m", "seed=glob(*)"], "'seed=glob(*)' has a glob, which finds only the names of choices. Write seed=A,B,C."),
         (["-m", "scorer=glob(z*)"], "'scorer=glob(z*)' matches no scorer. Available: additive, concat, dot, "),
         (["-m", "seed=range(3,1)"], "'seed=range(3,1)' has no values. Write those to try, as in seed=A,B,C."),

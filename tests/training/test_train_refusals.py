@@ -86,11 +86,16 @@ from nmt.training.origin import stored_keys
         ),
         (
             {"run_dir": "new", "optimizer__betas": "[0.9]"},
-            r"The optimizer cannot be built: AdamW rejects a value of \(lr=.*, betas=\[0\.9\], .*\)\.$",
+            r"The optimizer cannot be built: AdamW rejects a value of \(lr=.*, betas=\[0\.9\], .*\)\. Run the command "
+            r"with --help optimizer to see the usual values\.$",
+        ),
+        (
+            {"run_dir": "new", "optimizer__betas": "[]"},
+            r"rejects a value of \(lr=.*, betas=\[\], .*\)\. Run the command with --help optimizer",
         ),
         (
             {"run_dir": "new", "optimizer__betas": "[0.9,1.5]"},
-            r"AdamW rejects a value of \(lr=.*\): Invalid beta parameter at index 1: 1\.5\.$",
+            r"AdamW rejects a value of \(lr=.*\): Invalid beta parameter at index 1: 1\.5\. Run the command with",
         ),
         ({"run_dir": "new", "schedule__warmup": 0}, "schedule.warmup is 0"),
         ({"run_dir": "new", "ema_decay": 1.5}, "ema_decay is 1.5; it must be a number between 0 and 1, such as 0.999"),
