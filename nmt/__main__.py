@@ -1,42 +1,56 @@
-"""`python -m nmt`: the list of commands."""
+"""`nmt COMMAND ...` runs `python -m nmt.COMMAND ...`; `nmt` alone lists the commands."""
 
 import ast
 import re
+import runpy
 import shutil
 import sys
 import textwrap
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
+from nmt.config.messages import unknown
 from nmt.config.nodes import CONFIGS
 from nmt.errors import Mistake, exit_code
 
 
-def overview() -> int:
+def main() -> None:
+    """Runs the command that the first argument names, or prints the list of commands, and exits."""
+    names = sorted(file.stem for file in CONFIGS.glob("*.yaml"))
+    name = sys.argv[1].removeprefix("nmt.") if len(sys.argv) > 1 else ""
+    if name not in names:
+        sys.exit(exit_code(partial(_overview, names, sys.argv[1:])))
+    del sys.argv[1]
+    # As `python -m nmt.NAME` does: whatever starts the command again, such as one process per device, finds its module.
+    runpy.run_module(f"nmt.{name}", run_name="__main__", alter_sys=True)
+
+
+def _overview(names: Sequence[str], arguments: Sequence[str]) -> int:
     """Prints each command with the first sentence of its help; with --version, the versions that matter."""
-    if "--version" in sys.argv[1:]:
+    if "--version" in arguments:
         from nmt.cli.command import version_text  # imports Hydra
 
         print(version_text())
         return 0
-    names = sorted(file.stem for file in CONFIGS.glob("*.yaml"))
-    if words := [argument for argument in sys.argv[1:] if argument not in ("-h", "--help")]:
+    if words := [argument for argument in arguments if argument not in ("-h", "--help")]:
         if words[0].startswith("-"):
             raise Mistake(f"Unknown option '{words[0]}'. Write --help or --version, or run one of the commands.")
-        command = words[0].removeprefix("nmt.")
-        if command in names:
-            raise Mistake(f"'{words[0]}' is a command of its own: write python -m nmt.{command}.")
-        raise Mistake(f"There is no command '{words[0]}'; python -m nmt lists all commands.")
+        if "=" in words[0]:
+            raise Mistake(f"'{words[0]}' has no command before it. Write one, as in nmt train {words[0]}.")
+        raise Mistake(unknown("command", words[0], names))
+    print("Usage: nmt COMMAND [KEY=VALUE ...]\n")
     width = max(map(len, names))
     columns = max(shutil.get_terminal_size((120, 1)).columns, width + 50)
     for name in names:
         source = Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8")  # importing all takes seconds
         paragraph = (ast.get_docstring(ast.parse(source)) or "").partition("\n\n")[0]
         sentence = re.split(r"(?<=\.)\s", paragraph, maxsplit=1)[0]
-        start = f"python -m nmt.{name:<{width}}  "
+        start = f"  {name:<{width}}  "
         print(textwrap.fill(sentence, columns, initial_indent=start, subsequent_indent=" " * len(start)))
-    print("\nEach of them prints its examples, choices and keys with --help.")
+    print("\nnmt COMMAND --help prints the examples, choices and keys of a command. python -m nmt.COMMAND runs it too.")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(exit_code(overview))
+    main()

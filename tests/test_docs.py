@@ -1,6 +1,7 @@
 """What the documents say holds: links lead somewhere, examples run, commands are ones that the program reads."""
 
 import doctest
+import pkgutil
 import re
 import shlex
 import shutil
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+import nmt
 from nmt.cli.arguments import for_hydra
 from nmt.cli.compose import configuration
 from nmt.cli.settings_class import settings_class
@@ -272,6 +274,8 @@ def test_the_citation_names_the_version():
     # The citation names the license of the code; the package also contains models and a corpus with their own.
     code, *others = project["license"].split(" AND ")
     assert (cited["version"], cited["license"]) == (project["version"], code)
+    assert nmt.__version__ == project["version"]
+    assert callable(pkgutil.resolve_name(project["scripts"]["nmt"]))
     assert others == ["CC-BY-SA-4.0", "CC0-1.0"]
 
 

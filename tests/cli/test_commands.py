@@ -44,13 +44,17 @@ def test_translate_is_a_filter(trained: Path, command: Command) -> None:
     [
         ((), 0, ""),
         (("--help",), 0, ""),
-        (("train",), 2, "error: 'train' is a command of its own: write python -m nmt.train.\n"),
         (
             ("--versoin",),
             2,
             "error: Unknown option '--versoin'. Write --help or --version, or run one of the commands.\n",
         ),
-        (("trian",), 2, "error: There is no command 'trian'; python -m nmt lists all commands.\n"),
+        (
+            ("model=luong",),
+            2,
+            "error: 'model=luong' has no command before it. Write one, as in nmt train model=luong.\n",
+        ),
+        (("trian",), 2, "error: Unknown command 'trian'. Did you mean 'train'?\n"),
     ],
 )
 def test_the_package_lists_its_commands(
@@ -66,8 +70,21 @@ def test_the_package_lists_its_commands(
         runpy.run_module("nmt", run_name="__main__")
     output, errors = capsys.readouterr()
     assert (ended.value.code, errors) == (code, sentence)
-    listed = re.findall(r"^python -m nmt\.(\w+) +[A-Z]", output, re.MULTILINE)
+    listed = re.findall(r"^  (\w+) +[A-Z]", output, re.MULTILINE)
     assert listed == (sorted(file.stem for file in CONFIGS.glob("*.yaml")) if code == 0 else [])
+
+
+def test_a_command_after_nmt_is_the_command(trained: Path) -> None:
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", *arguments], cwd=trained.parent, input="one two.\n", capture_output=True, text=True
+        )
+
+    module = run("nmt.translate", "run_dir=run", "search.beam_size=1")
+    package = run("nmt", "translate", "run_dir=run", "search.beam_size=1")
+    assert module.returncode == 0
+    assert (package.returncode, package.stdout, package.stderr) == (0, module.stdout, module.stderr)
+    assert run("nmt", "translate").stderr == run("nmt.translate").stderr != ""
 
 
 def test_a_closed_pipe_ends_translate_with_141(trained: Path, start: Start) -> None:
