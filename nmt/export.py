@@ -4,6 +4,7 @@ python -m nmt.export run_dir=PATH format=ctranslate2 out=DIR quantization=int8
 python -m nmt.export run_dir=PATH format=hugging_face out=DIR
 python -m nmt.export run_dir=PATH format=onnx out=DIR
 python -m nmt.export run_dir=PATH format=argos out=DIR
+python -m nmt.export run_dir=PATH format=page out=lab.html quantization=int8
 """
 
 from nmt.cli.command import command

@@ -1,11 +1,11 @@
 """The settings of nmt.compare."""
 
-import os
 from typing import Annotated
 
 from pydantic import model_validator as check
 
 from nmt.config.fields import Device, Keys, Text, TextOrTexts, expects
+from nmt.config.shared_settings import check_named_once
 from nmt.errors import Mistake
 
 
@@ -24,9 +24,7 @@ class CompareSettings(Keys):
                 "Set 'run_dirs=[A,B]' to compare runs, 'outputs=[a.vi,b.vi]' and reference=FILE to compare files of "
                 "translations, or 'run_dirs=[A]' and 'outputs=[b.vi]' to compare both on a split of the runs' data."
             )
-        resolved = [os.path.realpath(path) for path in self.run_dirs]
-        if twice := [path for path, target in zip(self.run_dirs, resolved, strict=True) if resolved.count(target) > 1]:
-            raise Mistake(f"run_dirs names {twice[0]} twice; name each run once.")
+        check_named_once(self.run_dirs)
         if self.run_dirs and self.reference not in (None, []):
             raise Mistake(
                 "reference is for outputs alone; with run_dirs, the references are those of split: leave out reference="

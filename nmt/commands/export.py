@@ -12,17 +12,19 @@ from nmt.runs.load import load_run
 def export(job: Job[ExportSettings]) -> None:
     """Writes the export to `out`, and prints how closely it matches the run, followed by the path of the folder.
 
-    A page is one file instead of a folder.
+    A page is one file instead of a folder, and can hold several runs.
     """
     settings, out = job.settings, Path(job.settings.out)
     if settings.format == "page":
-        check_page(out, settings.overwrite, settings.quantization)
+        check_page(out, settings.overwrite, settings.quantization, settings.runs)
     else:
         check_replaceable(out, settings.overwrite)
-    run = load_run(Path(settings.run_dir), "cpu")
-    pairs = comparison_pairs(run, settings.source, settings.reference[0] if settings.reference else None)
+    runs = [load_run(Path(folder), "cpu") for folder in settings.runs]
+    reference = settings.reference[0] if settings.reference else None
+    pairs = [comparison_pairs(run, settings.source, reference) for run in runs]
     if settings.format == "page":
-        print(export_page(run, out, settings.quantization, *pairs))
+        for line in export_page(runs, out, settings.quantization, pairs):
+            print(line)
     else:
-        print(export_run(run, settings.format, out, settings.quantization, pairs))
+        print(export_run(runs[0], settings.format, out, settings.quantization, pairs[0]))
     print(out)

@@ -1,18 +1,19 @@
 """The settings of nmt.export."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import model_validator as check
 
-from nmt.config.fields import Text
-from nmt.config.shared_settings import OwnFiles
+from nmt.config.fields import Text, expects
+from nmt.config.shared_settings import OwnFiles, check_named_once
 from nmt.errors import Mistake
 
 
 class ExportSettings(OwnFiles):
-    """The format of an export, and the folder to which it is written."""
+    """The runs to export, the format, and the folder to which the export is written."""
 
-    run_dir: Text
+    run_dir: Text | None
+    run_dirs: Annotated[list[Text], expects("a list, as in 'run_dirs=[A,B]'")]
     format: Literal["ctranslate2", "hugging_face", "onnx", "argos", "run", "page"]
     out: Text
     overwrite: bool
@@ -26,3 +27,19 @@ class ExportSettings(OwnFiles):
                 "one file."
             )
         return self
+
+    @check(mode="after")
+    def check_runs(self) -> "ExportSettings":
+        if self.run_dir is None and not self.run_dirs:
+            raise Mistake("run_dir is missing. Add run_dir=PATH to the command, or 'run_dirs=[A,B]' with format=page.")
+        if self.run_dir is not None and self.run_dirs:
+            raise Mistake("run_dir and run_dirs are both set: write all runs into run_dirs, and leave out run_dir.")
+        if self.run_dirs and self.format != "page":
+            raise Mistake(f"run_dirs is only for format=page; with format={self.format}, export each run by itself.")
+        check_named_once(self.run_dirs)
+        return self
+
+    @property
+    def runs(self) -> list[str]:
+        """The run directories, at least one."""
+        return self.run_dirs if self.run_dir is None else [self.run_dir]

@@ -1,5 +1,7 @@
 """Settings that several commands share: where sentences come from, how to search, which maps to make and draw."""
 
+import os
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -39,6 +41,13 @@ class OwnFiles(Keys):
             if getattr(self, key, None) is not None and self.source is None:
                 raise Mistake(f"{key} is only for your own files; set source and reference too.")
         return self
+
+
+def check_named_once(run_dirs: Sequence[str]) -> None:
+    """Raises Mistake for a run directory that is named twice."""
+    resolved = [os.path.realpath(path) for path in run_dirs]
+    if twice := [path for path, target in zip(run_dirs, resolved, strict=True) if resolved.count(target) > 1]:
+        raise Mistake(f"run_dirs names {twice[0]} twice; name each run once.")
 
 
 def check_workers(workers: int, engine: str) -> None:

@@ -1,4 +1,4 @@
-"""A page that is one file: the lab with a model inside, which translates in the browser without a server."""
+"""A page that is one file: the lab with models inside, which translate in the browser without a server."""
 
 import base64
 import json
@@ -11,16 +11,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from nmt.data.corpus import Pairs
 from nmt.errors import Mistake
 from nmt.exports.page_file import PageRun, page_data
 from nmt.exports.parity import Exported, Parity, compare
 from nmt.files import atomic_write, check_writable
 from nmt.pages.bundle import WEB, bundle
 from nmt.runs.load import LoadedRun
+from nmt.runs.names import distinct_names
 
 logger = logging.getLogger(__name__)
 
 QUANTIZATIONS = ("float32", "int8")
+MOST_RUNS = 4
+MOST_BYTES = 150_000_000
+"""A larger page takes a browser more than a gigabyte of memory."""
 _COMPARED = 20
 """Number of sentence pairs on which the page's program is compared with the run; a pair takes seconds."""
 
@@ -43,8 +48,13 @@ def worker_program() -> str:
     return bundle(WEB / "engine" / "compute.js")
 
 
-def check_page(out: Path, overwrite: bool, quantization: str) -> None:
-    """Raises Mistake unless the page can be written to `out` with weights in this number format."""
+def check_page(out: Path, overwrite: bool, quantization: str, runs: Sequence[str]) -> None:
+    """Raises Mistake unless the page can be written to `out`, and hold so many runs in this number format."""
+    if len(runs) > MOST_RUNS:
+        raise Mistake(
+            f"run_dirs names {len(runs)} runs, but a page holds at most {MOST_RUNS}, because a browser keeps all of "
+            f"them in memory: name fewer, or use python -m nmt.serve 'run_dirs=[{','.join(runs)}]' instead."
+        )
     check_writable("out", out.parent)
     if quantization not in QUANTIZATIONS:
         raise Mistake(f"quantization is {quantization}, but with format=page it must be {' or '.join(QUANTIZATIONS)}.")
@@ -61,19 +71,36 @@ def check_page(out: Path, overwrite: bool, quantization: str) -> None:
         raise Mistake(f"out is {out}, which exists: choose another file, or overwrite=true to replace it.")
 
 
-def export_page(run: LoadedRun, out: Path, quantization: str, sources: Sequence[str], references: Sequence[str]) -> str:
-    """Writes the page to `out`, and says how closely its program matches the run.
+def export_page(runs: Sequence[LoadedRun], out: Path, quantization: str, pairs: Sequence[Pairs]) -> list[str]:
+    """Writes the page to `out`, and says how closely its program matches each run on its sentence pairs.
 
     Node.js runs that program here; without it, the page is written unchecked, with a warning. Raises Mistake if the
-    page does not support the run, and CheckFailed if the two differ. In both cases `out` is left unchanged.
+    page does not support a run or becomes too large, and CheckFailed if a run differs. In each case `out` is left
+    unchanged.
     """
-    name = run.directory.path.resolve().name
-    data = page_data([PageRun(name, run)], quantization)
+    names = distinct_names([run.directory.path for run in runs])
+    named = [PageRun(name, run) for name, run in zip(names, runs, strict=True)]
+    data = page_data(named, quantization)
+    text = page_text(data)
+    if len(text) > MOST_BYTES:
+        others = ["leave out a run"] if len(runs) > 1 else []
+        others += ["add quantization=int8"] if quantization != "int8" else []
+        folders = ",".join(str(run.directory.path) for run in runs)
+        others.append(f"use python -m nmt.serve 'run_dirs=[{folders}]' instead")
+        raise Mistake(
+            f"The page would be {len(text) / 1e6:.0f} MB, but it may be at most {MOST_BYTES / 1e6:.0f} MB, because a "
+            f"browser needs several times as much memory to open it: {', or '.join(others)}."
+        )
     with atomic_write(out) as part:
-        part.write_text(page_text(data), encoding="utf-8")
-        parity = _parity(run, data, quantization, sources[:_COMPARED], references[:_COMPARED])
-    size = f"{out.stat().st_size / 1e6:.1f} MB"
-    return f"{parity} The page is {size}." if parity else f"The page is {size}; it was not compared with the run."
+        part.write_text(text, encoding="utf-8")
+        node = _node()
+        parities = [_parity(*each, node, data, quantization) for each in zip(named, pairs, strict=True)] if node else []
+    size = f"The page is {out.stat().st_size / 1e6:.1f} MB"
+    if not parities:
+        return [f"{size}; it was not compared with the {'runs' if len(runs) > 1 else 'run'}."]
+    if len(runs) == 1:
+        return [f"{parities[0]} {size}."]
+    return [*(f"{name}: {parity}" for name, parity in zip(names, parities, strict=True)), f"{size}."]
 
 
 def page_text(data: bytes) -> str:
@@ -99,20 +126,21 @@ def _replaced(page: str, old: str, new: str) -> str:
     return page.replace(old, new)
 
 
-def _parity(
-    run: LoadedRun, data: bytes, quantization: str, sources: Sequence[str], references: Sequence[str]
-) -> Parity | None:
-    """How closely the page's program matches the run; None without a Node.js that can run it."""
+def _node() -> str | None:
+    """A Node.js that can run the page's program."""
     node = shutil.which("node")
-    if node is None or not _is_new_enough(node):
-        logger.warning(
-            "Node.js %d or newer is not installed, so the page was not compared with the run: try a few sentences in "
-            "it.",
-            _OLDEST_NODE,
-        )
-        return None
-    exported = _exported(run, node, data)
-    parity = compare(run, exported, sources, references)
+    if node is not None and _is_new_enough(node):
+        return node
+    logger.warning(
+        "Node.js %d or newer is not installed, so the page was not compared with the run: try a few sentences in it.",
+        _OLDEST_NODE,
+    )
+    return None
+
+
+def _parity(named: PageRun, pairs: Pairs, node: str, data: bytes, quantization: str) -> Parity:
+    """How closely the page's program matches a run."""
+    parity = compare(named.run, _exported(named, node, data), pairs.source[:_COMPARED], pairs.target[:_COMPARED])
     parity.check(quantization)
     return parity
 
@@ -124,13 +152,15 @@ def _is_new_enough(node: str) -> bool:
     return version is not None and int(version[1]) >= _OLDEST_NODE
 
 
-def _exported(run: LoadedRun, node: str, data: bytes) -> Exported:
+def _exported(named: PageRun, node: str, data: bytes) -> Exported:
     def asked(method: str, questions: Sequence[Mapping[str, Any]]) -> list[Any]:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             (folder / "program.js").write_text(worker_program(), encoding="utf-8")
             (folder / "runs").write_bytes(data)
-            (folder / "questions.json").write_text(json.dumps([[method, one] for one in questions]), encoding="utf-8")
+            (folder / "questions.json").write_text(
+                json.dumps([[method, {"run": named.name, **one}] for one in questions]), encoding="utf-8"
+            )
             files = [folder / file for file in ("program.js", "runs", "questions.json")]
             ended = subprocess.run([node, _DRIVER, *files], capture_output=True, encoding="utf-8", check=False)
         if ended.returncode:
@@ -147,4 +177,4 @@ def _exported(run: LoadedRun, node: str, data: bytes) -> Exported:
         answers = asked("hypotheses", [{"text": line, "settings": {"coverage_penalty": 0.0}} for line in lines])
         return [hypotheses[0]["text"] for hypotheses in answers]
 
-    return Exported(run.model.max_source, run.model.max_target, forced_log_probs, translate)
+    return Exported(named.run.model.max_source, named.run.model.max_target, forced_log_probs, translate)

@@ -14,6 +14,7 @@ from nmt.exports.engines import load_with_engine
 from nmt.runs.directory import RunDirectory
 from nmt.runs.included import included_models, named_run
 from nmt.runs.load import LoadedRun
+from nmt.runs.names import distinct_names
 from nmt.runs.search import Engine
 from nmt.runs.weights import DamagedWeights
 
@@ -67,7 +68,7 @@ class Gallery:
         self.offered: dict[str, OfferedRun] = {}
         self.broken: set[str] = set()
         """The names of the runs that could not be read, or could not be loaded the last time."""
-        for name, (path, direction) in zip(_names(list(directions)), directions.items(), strict=True):
+        for name, (path, direction) in zip(distinct_names(list(directions)), directions.items(), strict=True):
             if direction is None:
                 self.broken.add(name)
             else:
@@ -203,13 +204,3 @@ def _finished_runs(folder: Path) -> dict[Path, Direction | None]:
 
 def _direction(run: RunDirectory) -> Direction:
     return Direction.parse(str(run.config()["direction"]))  # config() rejects a pretrained encoder
-
-
-def _names(paths: Sequence[Path]) -> list[str]:
-    """The ends of the paths, just long enough that no two are equal."""
-    parts = [path.resolve().parts for path in paths]
-    for length in range(1, max(map(len, parts)) + 1):
-        names = ["/".join(path_parts[-length:]) for path_parts in parts]
-        if len(set(names)) == len(names):
-            return names
-    return [str(path) for path in paths]

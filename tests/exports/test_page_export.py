@@ -3,18 +3,20 @@
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import nmt
 from nmt.commands.export import export
 from nmt.config.job import Job
 from nmt.config.schema import ContextSettings
 from nmt.errors import Mistake
-from nmt.exports import page_file
+from nmt.exports import page_export, page_file
 from nmt.exports.page_export import page_text
 from nmt.exports.page_file import PageRun, page_data
 from nmt.runs.load import load_run
@@ -22,37 +24,42 @@ from nmt.runs.load import load_run
 TEXT = "one two three."
 
 
-@pytest.fixture
-def opened(run: Path, browser: Any, tmp_path: Path) -> Iterator[Any]:
-    """The page of the run, opened from disk; at the end there was no message and no request."""
-    file = tmp_path / "lab.html"
-    file.write_text(page_text(page_data([PageRun("numbers", load_run(run, "cpu"))], "float32")), encoding="utf-8")
+@contextmanager
+def open_page(runs: Sequence[PageRun], browser: Any, folder: Path, anchor: str = "", **settings: Any) -> Iterator[Any]:
+    """The page of the runs, opened from disk without network; at the end there was no message and no request."""
+    file = folder / "lab.html"
+    file.write_text(page_text(page_data(runs, "float32")), encoding="utf-8")
     faults: list[str] = []
-    context = browser.new_context(offline=True)
+    context = browser.new_context(offline=True, **settings)
     context.set_default_timeout(30_000)
     page = context.new_page()
     own = (file.as_uri(), "data:", "blob:")
     page.on("request", lambda request: request.url.startswith(own) or faults.append(request.url))
     page.on("console", lambda message: faults.append(message.text))
     page.on("pageerror", lambda error: faults.append(str(error)))
-    page.goto(file.as_uri())
+    page.goto(file.as_uri() + anchor)
     yield page
     context.close()
     assert faults == []
 
 
-def test_it_translates_and_changes_attention_from_disk(opened: Any, run: Path) -> None:
-    opened.locator("#text").fill(TEXT)
-    opened.locator("#ask button[type='submit']").click()
-    opened.locator("#results[aria-busy='false'] #intact .cell").first.wait_for()
-    [expected] = nmt.load(run).translate([TEXT])
-    assert opened.locator("#intact .translation").text_content().strip() == expected
-    opened.locator("#intact .cell[data-row='0'][data-column='1']").click()
-    opened.get_by_role("button", name="Block at every step").first.click()
-    opened.locator("#changed .cell").first.wait_for()
-    titles = opened.locator("#changed .cell[data-column='1'] title").all_text_contents()
-    assert titles
-    assert all(title.endswith(": 0.000") for title in titles)
+def translate(page: Any, text: str) -> None:
+    page.locator("#text").fill(text)
+    page.locator("#ask button[type='submit']").click()
+    page.locator("#results[aria-busy='false'] #intact .cell").first.wait_for()
+
+
+def test_it_translates_and_changes_attention_from_disk(run: Path, browser: Any, tmp_path: Path) -> None:
+    with open_page([PageRun("numbers", load_run(run, "cpu"))], browser, tmp_path) as page:
+        translate(page, TEXT)
+        [expected] = nmt.load(run).translate([TEXT])
+        assert page.locator("#intact .translation").text_content().strip() == expected
+        page.locator("#intact .cell[data-row='0'][data-column='1']").click()
+        page.get_by_role("button", name="Block at every step").first.click()
+        page.locator("#changed .cell").first.wait_for()
+        titles = page.locator("#changed .cell[data-column='1'] title").all_text_contents()
+        assert titles
+        assert all(title.endswith(": 0.000") for title in titles)
 
 
 def test_the_command_writes_a_page_and_compares_it(
@@ -65,6 +72,70 @@ def test_the_command_writes_a_page_and_compares_it(
     assert re.match(r"Compared on 7 sentences \(\d+ pieces\): .* The page is 0\.\d MB\.\nlab\.html\n$", printed)
     with pytest.raises(Mistake, match=r"^out is lab.html, which exists: choose another file, or overwrite=true"):
         export(job("export", run_dir=str(run), format="page", out="lab.html"))
+
+
+def test_one_page_holds_several_runs(
+    run: Path, job: Callable[..., Job], capsys: pytest.CaptureFixture[str], browser: Any
+) -> None:
+    shutil.copytree(run, "other/run")
+    export(job("export", run_dirs="[run,other/run]", format="page", out="lab.html", quantization="int8"))
+    printed = capsys.readouterr().out.splitlines()
+    if shutil.which("node") is not None:
+        names = [line.partition(": Compared on 7 sentences")[0] for line in printed[:2]]
+        assert names == [f"{run.resolve().parent.name}/run", "other/run"], "as short as they can be"
+    assert printed[-1] == "lab.html"
+
+
+def test_runs_are_switched_and_compared(run: Path, browser: Any, tmp_path: Path) -> None:
+    one, two = load_run(run, "cpu"), load_run(run, "cpu")
+    with torch.no_grad():
+        for name, parameter in two.model.named_parameters():
+            if ".cross.query." in name:
+                parameter.zero_()  # such a query sees all keys alike
+    with open_page([PageRun("learned", one), PageRun("uniform", two)], browser, tmp_path) as page:
+        assert page.locator("#run option").all_text_contents() == ["learned (en → vi)", "uniform (en → vi)"]
+        translate(page, TEXT)
+        page.locator("#unit").select_option("pieces")
+        page.locator("#second").select_option("uniform")
+        page.locator("#other .cell").first.wait_for()
+        width = page.locator("#other text[data-column]").count()
+        weights = page.locator("#other .cell title").evaluate_all("titles => titles.map(t => t.textContent.slice(-5))")
+        assert set(weights) == {f"{1 / width:.3f}"}
+        page.locator("#difference").check()
+        page.locator("#minus .cell").first.wait_for()
+        assert page.locator("#minus-name").text_content() == "learned minus uniform"
+        page.locator("#run").select_option("uniform")
+        page.wait_for_function("() => document.querySelector('#intact-name').textContent.includes('uniform')")
+        page.locator("#results[aria-busy='false']").wait_for()
+        assert page.locator("#second").input_value() == "", "a run is not compared with itself"
+
+
+def test_several_runs_that_a_page_cannot_hold_are_refused(
+    run: Path, job: Callable[..., Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(message: str, **settings: Any) -> None:
+        with pytest.raises(Mistake, match=message):
+            export(job("export", **{"format": "page", "out": "a.html", **settings}))
+
+    refused(r"^run_dir is missing. Add run_dir=PATH to the command, or 'run_dirs=\[A,B\]' with format=page.$")
+    refused("^run_dir and run_dirs are both set: write all runs into run_dirs", run_dir="run", run_dirs="[run]")
+    refused(
+        "^run_dirs is only for format=page; with format=onnx, export each run", run_dirs="[run]", format="onnx", out="a"
+    )
+    refused("^run_dirs names ./run twice; name each run once.$", run_dirs="[./run,run]")
+    refused(
+        r"^run_dirs names 5 runs, but a page holds at most 4, because .*: name fewer, or use python -m nmt.serve "
+        r"'run_dirs=\[a,b,c,d,e\]' instead.$",
+        run_dirs="[a,b,c,d,e]",
+    )
+    monkeypatch.setattr(page_export, "MOST_BYTES", 100_000)
+    shutil.copytree(run, "other")
+    refused(
+        r"^The page would be 1 MB, but it may be at most 0 MB, because .* memory to open it: leave out a run, or add "
+        r"quantization=int8, or use python -m nmt.serve 'run_dirs=\[run,other\]' instead.$",
+        run_dirs="[run,other]",
+    )
+    assert not Path("a.html").exists()
 
 
 def test_without_node_the_page_is_written_with_a_warning(
