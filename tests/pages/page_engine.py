@@ -8,7 +8,7 @@ from nmt.exports.page_export import worker_program
 from nmt.exports.page_file import PageRun, page_data
 from nmt.runs.load import LoadedRun
 
-_ASK = """([program, file, questions]) => new Promise((resolve, reject) => {
+ASK = """([program, file, questions]) => new Promise((resolve, reject) => {
   const worker = new Worker(URL.createObjectURL(new Blob([program], { type: "text/javascript" })));
   const answers = [];
   worker.onerror = (event) => reject(new Error(event.message));
@@ -27,10 +27,15 @@ _ASK = """([program, file, questions]) => new Promise((resolve, reject) => {
 
 
 def answers(
-    page: Any, run: LoadedRun, questions: Sequence[tuple[str, dict[str, Any]]], quantization: str = "float32"
+    page: Any,
+    run: LoadedRun,
+    questions: Sequence[tuple[str, dict[str, Any]]],
+    quantization: str = "float32",
+    webassembly: bool = True,
 ) -> list[Any]:
     """What the engine answers to questions (method, question) about a run."""
+    program = worker_program() if webassembly else f"delete globalThis.WebAssembly;\n{worker_program()}"
     data = base64.b64encode(page_data([PageRun("run", run)], quantization)).decode()
     asked = [[method, {"run": "run", **question}] for method, question in questions]
-    result: list[Any] = page.evaluate(_ASK, [worker_program(), data, asked])
+    result: list[Any] = page.evaluate(ASK, [program, data, asked])
     return result

@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from page_engine import answers
+from page_engine import ASK, answers
 
 from nmt.attention import normalizers, scorers, windows
 from nmt.attention.attention import Attention
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.constraints import Constraints
+from nmt.exports.page_export import page_text
+from nmt.exports.page_file import PageRun, page_data
 from nmt.insight.alternatives import alternatives
 from nmt.insight.cells import cells
 from nmt.insight.interventions import Decoded, forced, intervene
@@ -27,6 +29,7 @@ from nmt.models.embeddings import with_plain_weights
 from nmt.models.encoders import Bidirectional, LSTMNEncoder, Reversed
 from nmt.models.norms import LayerNorm, ScaleNorm
 from nmt.runs.load import LoadedRun, load_run
+from nmt.runs.weights import in_8_bits
 from nmt.serving.questions import ChangeOfAttention
 from nmt.text import EOS, Tokenizer, TokenizerPair, normalize, train_tokenizer
 
@@ -145,7 +148,7 @@ def random_run(base: LoadedRun, model: Callable[..., Seq2Seq], joint: bool) -> L
     return base._replace(model=made)
 
 
-def check_model(page: Any, run: LoadedRun) -> None:
+def check_model(page: Any, run: LoadedRun, webassembly: bool) -> None:
     """Forced log-probabilities and weights of each site, and the hypotheses of a search."""
     draw = random.Random(3)
     source, target = (draw.choices(range(4, run.tokenizers.target.size), k=length) for length in (9, 6))
@@ -153,15 +156,18 @@ def check_model(page: Any, run: LoadedRun) -> None:
     limits: dict[str, Any] = {"min_length": 3, "max_length": 9, "no_repeat_ngram": 2}
     text = run.tokenizers.source.decode(source)
     sources = run.tokenizers.source.encode(normalize(text))
-    found, hypotheses, maps = answers(
+    described, found, hypotheses, maps = answers(
         page,
         run,
         [
+            ("describe", {}),
             ("score", {"source_ids": source, "target_ids": target}),
             ("hypotheses", {"source_ids": source, "prefix_ids": target[:2], "settings": {**options, **limits}}),
             ("attend", {"text": text, "target_ids": target}),
         ],
+        webassembly=webassembly,
     )
+    assert described["simd"] == webassembly
     exact = run._replace(model=copy.deepcopy(run.model).double())
     expected = forced(exact, source, target)
     assert found == pytest.approx(expected.log_probs, abs=CLOSE)
@@ -185,9 +191,38 @@ def check_model(page: Any, run: LoadedRun) -> None:
         )
 
 
+@pytest.mark.parametrize("webassembly", [True, False])
 @pytest.mark.parametrize("name", SAMPLE)
-def test_a_model_computes_as_torch(page: Any, base: LoadedRun, name: str) -> None:
-    check_model(page, random_run(base, SAMPLE[name], joint=name == "transformer general"))
+def test_a_model_computes_as_torch(page: Any, base: LoadedRun, name: str, webassembly: bool) -> None:
+    check_model(page, random_run(base, SAMPLE[name], joint=name == "transformer general"), webassembly)
+
+
+def test_8_bits_compute_as_torch_with_the_rounded_weights(page: Any, base: LoadedRun) -> None:
+    for name in SAMPLE:
+        run = random_run(base, SAMPLE[name], joint=False)
+        rounded = run._replace(model=copy.deepcopy(run.model))
+        stored = in_8_bits({key: tensor for key, tensor in run.model.state_dict().items()})
+        with torch.no_grad():
+            for key, tensor in rounded.model.state_dict().items():
+                if f"{key}.scales" in stored:
+                    scales = stored[f"{key}.scales"].view(-1, *[1] * (tensor.ndim - 1))
+                    tensor.copy_(stored[key].float() * scales)
+        pair = {"source_ids": [20, 40, 60, 80], "target_ids": [30, 50, 70]}
+        expected = forced(rounded._replace(model=rounded.model.double()), *pair.values()).log_probs
+        for webassembly in (True, False):
+            [found] = answers(page, run, [("score", pair)], "int8", webassembly)
+            assert found == pytest.approx(expected, abs=CLOSE), (name, webassembly)
+
+
+def test_the_pages_policy_lets_webassembly_run(browser: Any, base: LoadedRun, tmp_path: Path) -> None:
+    file = tmp_path / "lab.html"
+    file.write_text(page_text(page_data([PageRun("run", base)], "float32")), encoding="utf-8")
+    page = browser.new_page()
+    page.goto(file.as_uri())
+    program, runs = (page.locator(f"#{part}").text_content() for part in ("engine", "runs"))
+    [described] = page.evaluate(ASK, [program, runs, [["describe", {"run": "run"}]]])
+    page.close()
+    assert described["simd"]
 
 
 CHANGES: list[dict[str, Any]] = [
@@ -270,7 +305,7 @@ def test_rows_and_alternatives_are_those_of_the_server(page: Any, base: LoadedRu
 def test_every_combination_computes_as_torch(page: Any, base: LoadedRun) -> None:
     for name, model in every_model():
         try:
-            check_model(page, random_run(base, model, joint=False))
+            check_model(page, random_run(base, model, joint=False), webassembly=True)
         except BaseException as error:
             error.add_note(f"The model is {name}.")
             raise

@@ -4,6 +4,7 @@
 import { Refusal } from "./messages.js";
 import { firstStep, intervened } from "./models/edits.js";
 import { EOS, force, makeModel } from "./models/model.js";
+import { Simd } from "./models/simd.js";
 import { Weights } from "./models/weights.js";
 import { search } from "./search/beam.js";
 import { normalize } from "./text/normalize.js";
@@ -35,22 +36,36 @@ const MOST_PIECES = 200;
 
 /** @typedef {ReturnType<typeof openRun>} Run */
 
-/** @param {StoredRun} stored @param {import("./text/tokenizer.js").Vocabulary[]} vocabularies @param {number[]} random @param {ArrayBuffer} bytes */
+/** @param {StoredRun} stored @param {import("./text/tokenizer.js").Vocabulary[]} vocabularies @param {number[]} random @param {ArrayBuffer | Simd} bytes */
 function openRun(stored, vocabularies, random, bytes) {
   return {
     stored,
     random,
+    simd: bytes instanceof Simd,
     source: new Tokenizer(vocabularies[stored.vocabularies.source]),
     target: new Tokenizer(vocabularies[stored.vocabularies.target]),
     model: makeModel(new Weights(bytes, stored.tensors), stored.structure),
   };
 }
 
+/** The bytes where WebAssembly multiplies them; unchanged in a browser that refuses it. @param {ArrayBuffer} bytes @param {StoredRun[]} runs @returns {ArrayBuffer | Simd} */
+function withSimd(bytes, runs) {
+  if (!("WebAssembly" in globalThis)) return bytes;
+  const shapes = runs.flatMap(({ tensors }) => Object.values(tensors).map(({ shape }) => shape));
+  const mostRows = Math.max(...shapes.map(([rows = 1]) => rows));
+  const mostColumns = Math.max(...shapes.map(([, ...others]) => others.reduce((product, length) => product * length, 1)));
+  try { return new Simd(bytes, mostRows, mostColumns); } catch (error) {
+    // A policy refuses programs, an old browser these instructions, and a small device so much memory.
+    if (error instanceof WebAssembly.CompileError || error instanceof EvalError || error instanceof RangeError) return bytes;
+    throw error;
+  }
+}
+
 /** The runs of a file: 4 bytes with the length of a JSON text, the text, and the weights. @param {ArrayBuffer} file */
 export function openFile(file) {
   const length = new DataView(file).getUint32(0, true);
   const { runs, vocabularies, random } = JSON.parse(new TextDecoder().decode(new Uint8Array(file, 4, length)));
-  const bytes = file.slice(4 + length);
+  const bytes = withSimd(file.slice(4 + length), runs);
   return new Map(runs.map((/** @type {StoredRun} */ stored) => /** @type {[string, Run]} */ ([stored.name, openRun(stored, vocabularies, random, bytes)])));
 }
 
@@ -127,7 +142,7 @@ function chosenMap(maps, index) {
 
 /** By method; each takes a run, a question, a function that receives steps, and a Pause. @type {Record<string, (run: Run, question: Asked, tell: (step: import("./interface.js").Step) => void, pause: Pause) => Promise<unknown>>} */
 export const ANSWERS = {
-  describe: async ({ stored }) => stored.description,
+  describe: async ({ stored, simd }) => ({ ...stored.description, simd }),
 
   examples: async ({ stored }) => stored.examples,
 

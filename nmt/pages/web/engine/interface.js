@@ -33,6 +33,7 @@
  * @typedef {object} Description
  * @property {boolean} embedded whether the run was trained on the embedded corpus alone
  * @property {Record<string, { layers: number, heads: number }>} sites
+ * @property {boolean} [simd] in a page that is one file: whether WebAssembly multiplies its matrices
  * @property {{ beam_size: number | null, length_penalty: number | null }} search null if it cannot be set
  */
 /**

@@ -75,8 +75,8 @@ function additive(weights) {
 function concat(weights, queryDim) {
   // In the file W is transposed, so these are its first rows and the rest.
   const halves = weights.heads("weight").map(({ rows, columns, values, scales }) => [
-    { rows: queryDim, columns, values: values.subarray(0, queryDim * columns), scales },
-    { rows: rows - queryDim, columns, values: values.subarray(queryDim * columns), scales },
+    { rows: queryDim, columns, values: values.subarray(0, queryDim * columns), scales, simd: null },
+    { rows: rows - queryDim, columns, values: values.subarray(queryDim * columns), scales, simd: null },
   ]);
   return additiveOf(halves.map(([ofQuery]) => transposed(ofQuery)), halves.map(([, ofKey]) => transposed(ofKey)), weights);
 }

@@ -1,7 +1,7 @@
 // @ts-check
 // The arithmetic of the models. A vector is a Float64Array, and a sequence is an array of vectors, one for each piece.
-// Weights are stored as float32, or as int8 with one scale for each row; sums are computed in float64, because that is
-// what a number of JavaScript is.
+// Weights are stored as float32, or as int8 with one scale for each row. Sums are computed in float64, because that is
+// what a number of JavaScript is, except for matrix products by simd.js, which computes in float32 as torch does.
 
 /** @typedef {Float64Array<ArrayBuffer>} Vector */
 
@@ -12,6 +12,7 @@
  * @property {number} columns
  * @property {Float32Array<ArrayBuffer> | Int8Array<ArrayBuffer>} values
  * @property {Float64Array | null} scales
+ * @property {import("./simd.js").Simd | null} simd what multiplies it faster, if its values are there
  */
 
 /** The parameters of W x + b. @typedef {{ weight: Matrix, bias: Vector | null }} Linear */
@@ -19,12 +20,18 @@
 /** W x for each x. @param {Matrix} matrix @param {Vector[]} vectors @returns {Vector[]} */
 export function products(matrix, vectors) {
   const results = vectors.map(() => new Float64Array(matrix.rows));
+  if (matrix.simd) matrix.simd.multiply(matrix, vectors, results);
+  else multiply(matrix, vectors, results);
+  if (matrix.scales) for (const result of results) for (let i = 0; i < result.length; i++) result[i] *= matrix.scales[i];
+  return results;
+}
+
+/** W x for each x, without the scales of W. @param {Matrix} matrix @param {Vector[]} vectors @param {Vector[]} results */
+function multiply(matrix, vectors, results) {
   let done = 0;
   // An entry is read and converted once for several vectors, whose sums the processor computes side by side.
   while (vectors.length - done >= 3) done += multiplyFive(matrix, vectors, results, done);
   for (; done < vectors.length; done++) multiplyOne(matrix, vectors[done], results[done]);
-  if (matrix.scales) for (const result of results) for (let i = 0; i < result.length; i++) result[i] *= matrix.scales[i];
-  return results;
 }
 
 /** Multiplies up to five vectors, and returns their number. @param {Matrix} matrix @param {Vector[]} vectors @param {Vector[]} results @param {number} first */
@@ -88,7 +95,7 @@ export function rowOf({ columns, values, scales }, index) {
 export function transposed({ rows, columns, values, scales }) {
   const swapped = values.slice();
   for (let row = 0; row < rows; row++) for (let column = 0; column < columns; column++) swapped[column * rows + row] = values[row * columns + column];
-  return { rows: columns, columns: rows, values: swapped, scales: scales && new Float64Array(columns).fill(scales[0]) };
+  return { rows: columns, columns: rows, values: swapped, scales: scales && new Float64Array(columns).fill(scales[0]), simd: null };
 }
 
 /** @param {Vector} a @param {Vector} b */

@@ -1,6 +1,7 @@
 // @ts-check
 // The parameters of a model, by the names that they have in nmt/models.
 
+import { Simd } from "./simd.js";
 import { transposed } from "./vectors.js";
 
 /** @typedef {import("./vectors.js").Matrix} Matrix */
@@ -14,18 +15,20 @@ import { transposed } from "./vectors.js";
 
 export class Weights {
   #bytes;
+  #simd;
   #places;
   #prefix;
 
-  /** @param {ArrayBuffer} bytes @param {Record<string, Place>} places @param {string} [prefix] what all names begin with */
+  /** @param {ArrayBuffer | Simd} bytes @param {Record<string, Place>} places @param {string} [prefix] what all names begin with */
   constructor(bytes, places, prefix = "") {
-    this.#bytes = bytes;
+    this.#bytes = bytes instanceof Simd ? bytes.bytes : bytes;
+    this.#simd = bytes instanceof Simd ? bytes : null;
     this.#places = places;
     this.#prefix = prefix;
   }
 
   /** The parameters of a part of the model, such as decoder.0. @param {string} name */
-  of(name) { return new Weights(this.#bytes, this.#places, `${this.#prefix}${name}.`); }
+  of(name) { return new Weights(this.#simd ?? this.#bytes, this.#places, `${this.#prefix}${name}.`); }
 
   /** @param {string} name */
   has(name) { return this.#prefix + name in this.#places; }
@@ -43,7 +46,7 @@ export class Weights {
   /** @param {string} name @returns {Matrix} */
   matrix(name) {
     const { shape, values, scales } = this.#read(name);
-    return { rows: shape[0], columns: values.length / shape[0], values, scales };
+    return { rows: shape[0], columns: values.length / shape[0], values, scales, simd: this.#simd };
   }
 
   /** @param {string} name @returns {Linear} */
@@ -60,6 +63,7 @@ export class Weights {
       columns,
       values: values.subarray(head * rows * columns, (head + 1) * rows * columns),
       scales: scales && new Float64Array(rows).fill(scales[head]),
+      simd: this.#simd,
     }));
   }
 
