@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from nmt.attention.sizes import require_positive
-from nmt.errors import Mistake
+from nmt.errors import Mistake, TemplatedMessage
 from nmt.kernels.additive_score import additive_score
 from nmt.kernels.headwise_product import headwise_product
 
@@ -129,8 +129,12 @@ class Location(InnerProduct):
         length = keys.shape[2]
         if length > self.max_keys:
             raise Mistake(
-                f"scorer=location has weights for {self.max_keys} positions, but the sentence has {length}; shorten "
-                "the sentence, or train with a larger scorer.max_length."
+                TemplatedMessage(
+                    "scorer=location has weights for {most} positions, but the sentence has {length}; shorten the "
+                    "sentence, or train with a larger scorer.max_length.",
+                    most=self.max_keys,
+                    length=length,
+                )
             )
         return self.weight[:, :length] + keys
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from nmt.config.messages import unknown
-from nmt.errors import Mistake
+from nmt.errors import Mistake, TemplatedMessage
 from nmt.insight.attribution import (
     STEPS,
     BeforePass,
@@ -53,13 +53,20 @@ def chosen_method(
     if name not in METHODS:
         raise Mistake(unknown("method", name, METHODS))
     if name in _GRADIENTS and run.precision == "int8":
-        raise Mistake(f"method={name} needs gradients, which precision=int8 does not support; use precision=float32.")
+        raise Mistake(
+            TemplatedMessage(
+                "method={name} needs gradients, which precision=int8 does not support; use precision=float32.",
+                name=name,
+            )
+        )
     settings: dict[str, Any] = {}
     if contrast is not None:
         if name == "value_zeroing":
             raise Mistake(
-                "method=value_zeroing takes no contrast, because it compares vectors; leave out contrast, or use "
-                "method=occlusion."
+                TemplatedMessage(
+                    "method=value_zeroing takes no contrast, because it compares vectors; leave out contrast, or use "
+                    "method=occlusion."
+                )
             )
         settings["contrast"] = contrast_id(run.tokenizers.target, contrast)
     if steps is not None:
@@ -120,10 +127,22 @@ def contrast_id(tokenizer: Tokenizer, contrast: str) -> int:
     piece = tokenizer.id_of(contrast)
     if piece is not None and piece >= EOS:  # PAD, UNK and BOS are never predicted
         return piece
-    pieces = f"{len(ids)} pieces, {' '.join(tokenizer.pieces(ids))}" if ids else "not a piece"
+    if not ids:
+        raise Mistake(
+            TemplatedMessage(
+                "contrast is '{contrast}', which is not a piece; it must be one piece of the target vocabulary, such "
+                "as a row label of a map.",
+                contrast=contrast,
+            )
+        )
     raise Mistake(
-        f"contrast is '{contrast}', which is {pieces}; it must be one piece of the target vocabulary, such as a row "
-        "label of a map."
+        TemplatedMessage(
+            "contrast is '{contrast}', which is {number} pieces, {pieces}; it must be one piece of the target "
+            "vocabulary, such as a row label of a map.",
+            contrast=contrast,
+            number=len(ids),
+            pieces=" ".join(tokenizer.pieces(ids)),
+        )
     )
 
 

@@ -8,7 +8,7 @@ import torch
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.state import Hypothesis
 from nmt.decoding.stepwise import Step
-from nmt.errors import Mistake
+from nmt.errors import Mistake, TemplatedMessage
 from nmt.insight.sentence_pair import check_length
 from nmt.runs.load import LoadedRun
 from nmt.runs.search import build_translator
@@ -52,7 +52,9 @@ def watched_search(
 
     translator = build_translator([run], settings, observe=observe)
     if not isinstance(translator.search.algorithm, BeamSearch):
-        raise Mistake("Only a beam search has steps to watch, but this run samples; use a run with search=beam.")
+        raise Mistake(
+            TemplatedMessage("Only a beam search has steps to watch, but this run samples; use a run with search=beam.")
+        )
     check_length("source", source, translator.max_source_tokens)
     check_length("source", source, run.model.max_source)
     return translator.search_ids([source], [prefix])[0]

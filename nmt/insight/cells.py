@@ -6,9 +6,7 @@ import torch
 
 from nmt.attention import Attention
 from nmt.attention.scorers import Additive, Concat
-from nmt.config.messages import unknown
-from nmt.errors import Mistake
-from nmt.insight.sentence_pair import check_index, forced_log_probs
+from nmt.insight.sentence_pair import check_index, check_site, forced_log_probs
 from nmt.maps.attention_map import site_labels
 from nmt.runs.load import LoadedRun
 
@@ -52,8 +50,7 @@ def cells(run: LoadedRun, source: list[int], target: list[int], site: str, layer
     Raises Mistake for a site, layer, head or row that does not exist, and whatever `forced_log_probs` raises.
     """
     sites = run.model.sentence_sites
-    if site not in sites:
-        raise Mistake(unknown("attention site", site, list(sites)))
+    check_site(site, sites)
     layers = sites[site]
     of_source, of_target = run.tokenizers
     labels = site_labels(of_source.pieces(source), of_target.pieces(target))[site]

@@ -17,10 +17,9 @@ from nmt.attention import Attention
 from nmt.attention.edits import Change, Edit, Given, OfHead, Scaled, Tempered, with_parts
 from nmt.attention.normalizers import Normalizer
 from nmt.attention.windows import Global, LocalM, Window
-from nmt.config.messages import unknown
 from nmt.decoding.stepwise import Observe
-from nmt.errors import Mistake
-from nmt.insight.sentence_pair import best_translation, check_index, check_length, forced_log_probs
+from nmt.errors import Mistake, TemplatedMessage
+from nmt.insight.sentence_pair import best_translation, check_index, check_length, check_site, forced_log_probs
 from nmt.maps.attention_map import EOS, AttentionMap
 from nmt.maps.recorder import Recorder
 from nmt.models import Seq2Seq
@@ -149,8 +148,7 @@ def forced(run: LoadedRun, source: list[int], target: list[int]) -> Decoded:
 def _selected(model: Seq2Seq, intervention: Intervention) -> list[Attention]:
     """The Attention modules that an intervention changes."""
     sites = model.sentence_sites
-    if intervention.site not in sites:
-        raise Mistake(unknown("attention site", intervention.site, list(sites)))
+    check_site(intervention.site, sites)
     layers = sites[intervention.site]
     check_index("layer", intervention.layer, len(layers), intervention.site)
     check_index("head", intervention.head, layers[0].num_heads, intervention.site)
@@ -163,10 +161,15 @@ def _parts(attention: Attention, intervention: Intervention) -> dict[str, Any]:
     """The arguments of `with_parts`."""
     whole = (intervention.temperature, intervention.normalizer, intervention.half_width)
     if intervention.change is None and whole == (None, None, None):
-        raise Mistake("The intervention changes nothing: set change, temperature, normalizer or half_width.")
+        raise Mistake(
+            TemplatedMessage("The intervention changes nothing: set change, temperature, normalizer or half_width.")
+        )
     if whole != (None, None, None) and (intervention.head is not None or intervention.steps is not None):
         raise Mistake(
-            "temperature, normalizer and half_width change all heads and steps of a layer: leave out head and steps."
+            TemplatedMessage(
+                "temperature, normalizer and half_width change all heads and steps of a layer: leave out head and "
+                "steps."
+            )
         )
     parts: dict[str, Any] = {}
     if intervention.change is not None:
@@ -179,15 +182,24 @@ def _parts(attention: Attention, intervention: Intervention) -> dict[str, Any]:
         normalizer = intervention.normalizer or (old.normalizer if isinstance(old, Tempered) else old)
         asked = 1.0 if intervention.temperature is None else intervention.temperature
         if not 0 < asked < math.inf:
-            raise Mistake(f"temperature is {asked}; it must be a finite number above 0.")
+            raise Mistake(TemplatedMessage("temperature is {asked}; it must be a finite number above 0.", asked=asked))
         temperature = before * asked
         if not 0 < temperature < math.inf:
-            raise Mistake(f"The temperatures of {intervention.site} multiply to {temperature}: use less extreme ones.")
+            raise Mistake(
+                TemplatedMessage(
+                    "The temperatures of {site} multiply to {temperature}: use less extreme ones.",
+                    site=intervention.site,
+                    temperature=temperature,
+                )
+            )
         parts["normalizer"] = normalizer if temperature == 1 else Tempered(normalizer, temperature)
     if intervention.half_width is not None:
         if intervention.site != "cross":
             raise Mistake(
-                f"half_width needs a local window, which only cross attention can have, not {intervention.site}."
+                TemplatedMessage(
+                    "half_width needs a local window, which only cross attention can have, not {site}.",
+                    site=intervention.site,
+                )
             )
         parts["window"] = _window(attention.window, intervention.half_width)
     return parts
@@ -199,11 +211,18 @@ def _check_keys(interventions: Sequence[Intervention], columns: int) -> None:
         change = intervention.change
         if SITES[intervention.site].columns != "source":
             continue  # the target grows during the search
-        if isinstance(change, Scaled) and not all(0 <= key < columns for key in change.keys):
-            wrong = next(key for key in change.keys if not 0 <= key < columns)
-            raise Mistake(f"column is {wrong}; {intervention.site} has columns 0 to {columns - 1}.")
+        if isinstance(change, Scaled):
+            for key in change.keys:
+                check_index("column", key, columns, intervention.site)
         if isinstance(change, Given) and len(change.weights) > columns:
-            raise Mistake(f"There are {len(change.weights)} weights; {intervention.site} has {columns} columns.")
+            raise Mistake(
+                TemplatedMessage(
+                    "There are {number} weights; {site} has {columns} columns.",
+                    number=len(change.weights),
+                    site=intervention.site,
+                    columns=columns,
+                )
+            )
 
 
 def _window(window: Window, half_width: int) -> Window:
@@ -212,7 +231,11 @@ def _window(window: Window, half_width: int) -> Window:
         return LocalM(0, 1, half_width)
     least = 0 if isinstance(window, LocalM) else 1
     if half_width < least:
-        raise Mistake(f"half_width is {half_width}; it must be at least {least}.")
+        raise Mistake(
+            TemplatedMessage(
+                "half_width is {half_width}; it must be at least {least}.", half_width=half_width, least=least
+            )
+        )
     changed: Any = copy(window)  # shares the trained weights
     changed.half_width = half_width
     return changed

@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from nmt.config.direction import Direction
 from nmt.data.corpus import alignment_file, corpus_files
-from nmt.errors import Mistake
+from nmt.errors import Mistake, TemplatedMessage
 from nmt.insight.interventions import forced
 from nmt.insight.sentence_pair import check_index
 from nmt.maps.links import (
@@ -80,8 +80,14 @@ def agreement(run: LoadedRun, pair: AlignedPair, choice: MapSelector, guess: Seq
     for i, j in guess:
         if not (0 <= i < len(source_words) and 0 <= j < len(target_words)):
             raise Mistake(
-                f"The link {i}-{j} does not fit {len(source_words)} source and {len(target_words)} target words; "
-                "count words from 0 and write the source word first."
+                TemplatedMessage(
+                    "The link {i}-{j} does not fit {source} source and {target} target words; count words from 0 and "
+                    "write the source word first.",
+                    i=i,
+                    j=j,
+                    source=len(source_words),
+                    target=len(target_words),
+                )
             )
     tokenizers = run.tokenizers
     source, target = tokenizers.source.encode(pair.source), tokenizers.target.encode(pair.target)

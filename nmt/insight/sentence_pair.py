@@ -3,7 +3,7 @@
 Sources, targets and prefixes are ids without BOS and EOS.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -72,5 +72,21 @@ def check_length(side: str, ids: Sequence[int], most: int | None, least: int = 1
 def check_index(name: str, index: int | None, number: int, site: str) -> None:
     """Raises Mistake unless a layer, head or row is one of the `number` that a site has; None stands for all."""
     if index is not None and not 0 <= index < number:
-        there = f"{name}s 0 to {number - 1}" if number > 1 else f"only {name} 0"
-        raise Mistake(f"{name} is {index}; {site} has {there}.")
+        if number == 1:
+            raise Mistake(
+                TemplatedMessage("{name} is {index}; {site} has only {name} 0.", name=name, index=index, site=site)
+            )
+        raise Mistake(
+            TemplatedMessage(
+                "{name} is {index}; {site} has {name}s 0 to {last}.", name=name, index=index, site=site, last=number - 1
+            )
+        )
+
+
+def check_site(site: str, sites: Iterable[str]) -> None:
+    """Raises Mistake unless a run has attention at a site."""
+    if site not in sites:
+        available = ", ".join(sites)
+        raise Mistake(
+            TemplatedMessage("Unknown attention site '{site}'. Available: {available}.", site=site, available=available)
+        )

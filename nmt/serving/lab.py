@@ -10,7 +10,6 @@ import numpy as np
 from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import StreamingResponse
 
-from nmt.config.messages import unknown
 from nmt.decoding.stepwise import Observe
 from nmt.decoding.translatable import unknown_characters
 from nmt.errors import Mistake, TemplatedMessage
@@ -22,7 +21,7 @@ from nmt.insight.forced_maps import IdPair
 from nmt.insight.interventions import Decoded, forced, intervene
 from nmt.insight.known_alignments import agreement, aligned_pairs
 from nmt.insight.provenance import described_model
-from nmt.insight.sentence_pair import best_translation, check_index, check_length
+from nmt.insight.sentence_pair import best_translation, check_index, check_length, check_site
 from nmt.insight.unknown_words import unknown_words
 from nmt.maps.attention_map import EOS, AttentionMap, selected
 from nmt.maps.links import MapSelector
@@ -322,7 +321,14 @@ def check_ids(run: LoadedRun, question: PairQuestion) -> None:
     first, size = EOS_ID + 1, run.tokenizers.target.size
     for name, ids in (("target", question.target_ids or []), ("prefix", question.prefix_ids or [])):
         if any(not first <= index < size for index in ids):
-            raise Mistake(f"{name}_ids must be from {first} to {size - 1}; smaller ids are PAD, UNK, BOS and EOS.")
+            raise Mistake(
+                TemplatedMessage(
+                    "{name}_ids must be from {first} to {last}; smaller ids are PAD, UNK, BOS and EOS.",
+                    name=name,
+                    first=first,
+                    last=size - 1,
+                )
+            )
         check_length(name, ids, _MOST_PIECES, least=0)
 
 
@@ -382,9 +388,9 @@ async def search_events(service: Service, name: str, question: StreamQuestion, l
 def unfinished_map(run: LoadedRun, source: list[int], target: list[int], question: StreamQuestion) -> dict[str, Any]:
     """The requested map for an unfinished translation, without the row that predicts EOS."""
     maps = {item.site: item for item in forced(run, source, target).maps}
-    if question.site not in maps:
-        raise Mistake(unknown("attention site", str(question.site), maps))
-    item = maps[question.site]
+    site = str(question.site)
+    check_site(site, maps)
+    item = maps[site]
     layers, heads = item.weights.shape[:2]
     check_index("layer", question.layer, layers, item.site)
     check_index("head", question.head, heads, item.site)

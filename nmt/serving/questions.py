@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from nmt.attention.edits import Change, Given, Off, OfHead, Scaled, Shuffled, Uniform
 from nmt.attention.normalizers import Normalizer, Softmax, Sparsemax
-from nmt.errors import Mistake
+from nmt.errors import Mistake, TemplatedMessage
 from nmt.insight.interventions import Intervention
 
 _LONGEST = 10_000
@@ -117,7 +117,9 @@ class ChangeOfAttention(Fields):
         """This change as an Intervention. Raises Mistake if a weight is negative or they sum to more than 1."""
         # The page sends rounded weights, so their sum may be slightly above 1.
         if self.way == "weights" and (min(self.weights, default=-1) < 0 or not sum(self.weights) <= 1 + 1e-3):
-            raise Mistake("weights must be one number for each key, each at least 0, with a sum of at most 1.")
+            raise Mistake(
+                TemplatedMessage("weights must be one number for each key, each at least 0, with a sum of at most 1.")
+            )
         ways: dict[str, Change] = {
             "off": Off(),
             "uniform": Uniform(),

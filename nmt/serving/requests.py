@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field, ValidationError
 from python_multipart.multipart import parse_options_header
 
 from nmt.errors import TemplatedMessage
+from nmt.serving.server_messages import WHOLE_BODY, FieldProblem
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
@@ -149,10 +150,10 @@ def sentence(errors: Sequence[Any]) -> str:
     location = [str(part) for part in first["loc"] if part != "body"]
     # Where a field may have several types, pydantic appends the type, such as 'str' or 'list[str]'.
     fields = itertools.takewhile(lambda part: (part.isidentifier() and part != "str") or part.isdigit(), location)
-    field = ".".join(fields) or "the body"
+    field = ".".join(fields) or WHOLE_BODY
     if first["type"] == "missing":
         return TemplatedMessage("Invalid request: missing {field} parameter", field=field)
-    return TemplatedMessage("Invalid request: {field}: {problem}", field=field, problem=first["msg"])
+    return TemplatedMessage("Invalid request: {field}: {problem}", field=field, problem=FieldProblem(first))
 
 
 async def within(request: Request, seconds: float, work: Coroutine[Any, Any, T]) -> T:

@@ -1,10 +1,15 @@
 """The server's own messages in Vietnamese, for requests that prefer it; all other messages are in English."""
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from fastapi import Request
 
 from nmt.errors import TemplatedMessage
+
+WHOLE_BODY = "the body"
+"""Stands for the name of a field if the whole body of a request is wrong."""
 
 _INVALID, _LESS = "Yêu cầu không hợp lệ:", "hãy gửi ít văn bản hơn trong mỗi yêu cầu."
 VIETNAMESE = {
@@ -12,7 +17,7 @@ VIETNAMESE = {
         "Không có gì ở {path}; xem các đường dẫn của máy chủ này tại /docs."
     ),
     "{path} does not take {method}; use {allowed}.": "{path} không nhận {method}; hãy dùng {allowed}.",
-    "Internal error; the server's log has the details.": "Lỗi của máy chủ; chi tiết có trong nhật ký của máy chủ.",
+    "Internal error; the server's log has the details.": "Lỗi nội bộ; chi tiết có trong nhật ký của máy chủ.",
     "Invalid API key": "Khóa API không hợp lệ",
     "Missing API key; send it as api_key": "Thiếu khóa API; hãy gửi khóa trong api_key",
     "The server is busy; try again in {seconds} s.": "Máy chủ đang bận; hãy thử lại sau {seconds} giây.",
@@ -22,7 +27,7 @@ VIETNAMESE = {
     "There is no run '{name}'; use one listed at /v1/runs.": (
         "Không có mô hình '{name}'; hãy chọn một mô hình trong /v1/runs."
     ),
-    "The body took more than {seconds:g} s to arrive.": "Nội dung yêu cầu đến chậm hơn {seconds:g} giây.",
+    "The body took more than {seconds:g} s to arrive.": "Nội dung yêu cầu mất hơn {seconds:g} giây mới đến.",
     "The body is larger than {most} bytes; send less text per request.": (
         f"Nội dung yêu cầu dài hơn {{most}} byte; {_LESS}"
     ),
@@ -53,7 +58,7 @@ VIETNAMESE = {
     ),
     "Invalid request: the body looks like JSON, but is declared a form; send the header Content-Type: "
     "application/json.": (
-        f"{_INVALID} nội dung giống JSON nhưng được gửi như biểu mẫu; hãy gửi tiêu đề Content-Type: application/json."
+        f"{_INVALID} nội dung giống JSON nhưng được gửi dưới dạng biểu mẫu; hãy gửi tiêu đề Content-Type: application/json."
     ),
     "Invalid request: the body must be a JSON object.": f"{_INVALID} nội dung phải là một đối tượng JSON.",
     "Invalid request: the text is not UTF-8; send UTF-8.": f"{_INVALID} văn bản không phải là UTF-8; hãy gửi UTF-8.",
@@ -64,12 +69,12 @@ VIETNAMESE = {
         "Máy chủ không trả lời cho tên '{host}'; hãy thêm tên này vào allowed_hosts."
     ),
     "Pages of the site '{origin}' may not use this server; add it to allow_origins.": (
-        "Các trang của '{origin}' không được dùng máy chủ này; hãy thêm trang này vào allow_origins."
+        "Các trang của '{origin}' không được dùng máy chủ này; hãy thêm địa chỉ này vào allow_origins."
     ),
     "Invalid request: a text contains an unpaired surrogate; send valid Unicode.": (
-        f"{_INVALID} văn bản có một mã surrogate lẻ; hãy gửi Unicode hợp lệ."
+        f"{_INVALID} văn bản có một ký tự surrogate lẻ; hãy gửi Unicode hợp lệ."
     ),
-    "The text cannot be read as HTML; use format=text.": "Không đọc được văn bản như HTML; hãy dùng format=text.",
+    "The text cannot be read as HTML; use format=text.": "Không đọc được văn bản ở dạng HTML; hãy dùng format=text.",
     "The {side} is empty; write a sentence.": "{side} trống; hãy viết một câu.",
     "The {side} has {number} pieces; shorten it to at most {most}.": (
         "{side} có {number} từ con; hãy rút ngắn còn nhiều nhất {most} từ con."
@@ -77,13 +82,104 @@ VIETNAMESE = {
     "The alignment of this sentence is not known; use a sentence from /v1/examples.": (
         "Không biết gióng hàng từ của câu này; hãy dùng một câu trong /v1/examples."
     ),
+    "{name} is {index}; {site} has only {name} 0.": "{name} là {index}; {site} chỉ có {name} 0.",
+    "{name} is {index}; {site} has {name}s 0 to {last}.": "{name} là {index}; {site} có {name} từ 0 đến {last}.",
+    "Unknown attention site '{site}'. Available: {available}.": (
+        "Mô hình không có cơ chế chú ý '{site}'; hãy chọn: {available}."
+    ),
+    "{name}_ids must be from {first} to {last}; smaller ids are PAD, UNK, BOS and EOS.": (
+        "{name}_ids phải từ {first} đến {last}; các số nhỏ hơn là PAD, UNK, BOS và EOS."
+    ),
+    "weights must be one number for each key, each at least 0, with a sum of at most 1.": (
+        "weights phải có một số cho mỗi khóa (key), mỗi số ít nhất là 0 và tổng nhiều nhất là 1."
+    ),
+    "The intervention changes nothing: set change, temperature, normalizer or half_width.": (
+        "Yêu cầu này không thay đổi gì: hãy đặt way, temperature, normalizer hoặc half_width."
+    ),
+    "temperature, normalizer and half_width change all heads and steps of a layer: leave out head and steps.": (
+        "temperature, normalizer và half_width thay đổi mọi đầu chú ý và mọi bước của một tầng: hãy bỏ head và steps."
+    ),
+    "temperature is {asked}; it must be a finite number above 0.": (
+        "temperature là {asked}; nó phải là một số hữu hạn lớn hơn 0."
+    ),
+    "The temperatures of {site} multiply to {temperature}: use less extreme ones.": (
+        "Tích các nhiệt độ của {site} là {temperature}: hãy dùng các giá trị vừa phải hơn."
+    ),
+    "half_width needs a local window, which only cross attention can have, not {site}.": (
+        "half_width cần cửa sổ cục bộ; chỉ chú ý chéo (cross) mới có, {site} thì không."
+    ),
+    "half_width is {half_width}; it must be at least {least}.": "half_width là {half_width}; nó phải ít nhất là {least}.",
+    "There are {number} weights; {site} has {columns} columns.": "Có {number} trọng số, nhưng {site} có {columns} cột.",
+    "The link {i}-{j} does not fit {source} source and {target} target words; count words from 0 and write the source "
+    "word first.": (
+        "Liên kết {i}-{j} nằm ngoài {source} từ nguồn và {target} từ đích; hãy đếm từ 0 và viết từ nguồn trước."
+    ),
+    "method={name} needs gradients, which precision=int8 does not support; use precision=float32.": (
+        "method={name} cần gradient mà precision=int8 không có; hãy dùng precision=float32."
+    ),
+    "method=value_zeroing takes no contrast, because it compares vectors; leave out contrast, or use "
+    "method=occlusion.": (
+        "method=value_zeroing so sánh các vectơ nên không dùng contrast; hãy bỏ contrast hoặc dùng method=occlusion."
+    ),
+    "contrast is '{contrast}', which is not a piece; it must be one piece of the target vocabulary, such as a row label "
+    "of a map.": (
+        "contrast là '{contrast}', không phải là từ con; hãy dùng đúng một từ con của ngôn ngữ đích, chẳng hạn nhãn của "
+        "một hàng trong bản đồ."
+    ),
+    "contrast is '{contrast}', which is {number} pieces, {pieces}; it must be one piece of the target vocabulary, such "
+    "as a row label of a map.": (
+        "contrast là '{contrast}', gồm {number} từ con, {pieces}; hãy dùng đúng một từ con của ngôn ngữ đích, chẳng hạn "
+        "nhãn của một hàng trong bản đồ."
+    ),
+    "Only a beam search has steps to watch, but this run samples; use a run with search=beam.": (
+        "Chỉ tìm kiếm chùm (beam search) mới có các bước để xem, còn mô hình này lấy mẫu; hãy dùng mô hình có search=beam."
+    ),
+    "scorer=location has weights for {most} positions, but the sentence has {length}; shorten the sentence, or train "
+    "with a larger scorer.max_length.": (
+        "scorer=location có trọng số cho {most} vị trí, nhưng câu có {length}; hãy rút ngắn câu, hoặc huấn luyện với "
+        "scorer.max_length lớn hơn."
+    ),
 }
 """The templates of messages."""
+_PROBLEMS = {
+    "string_type": "phải là văn bản",
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "phải là số nguyên"),
+    **dict.fromkeys(("float_type", "float_parsing", "finite_number"), "phải là một số"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "phải là true hoặc false"),
+    **dict.fromkeys(("list_type", "tuple_type"), "phải là một danh sách"),
+    **dict.fromkeys(("model_type", "model_attributes_type", "dict_type"), "phải là một đối tượng"),
+    "greater_than_equal": "phải lớn hơn hoặc bằng {ge}",
+    "less_than_equal": "phải nhỏ hơn hoặc bằng {le}",
+    "less_than": "phải nhỏ hơn {lt}",
+    "string_too_long": "chỉ được dài nhiều nhất {max_length} ký tự",
+    "too_long": "chỉ được có nhiều nhất {max_length} phần tử",
+    "too_short": "phải có ít nhất {min_length} phần tử",
+    "literal_error": "phải là {expected}",
+    "extra_forbidden": "không có trường này",
+}
+"""What pydantic says about a field, by the type of its error; anything else stays in English."""
 _SIDES = {"source": "Câu nguồn", "target": "Bản dịch", "prefix": "Phần mở đầu"}
 
 _LANGUAGE = re.compile(
     r"(?:^|,)\s*(?P<code>en|vi)(?:-[\w-]+)?\s*(?:;\s*q=(?P<quality>[01](?:\.\d{0,3})?)\s*)?(?=,|$)", re.IGNORECASE
 )
+
+
+class FieldProblem(str):
+    """What pydantic says about a field of a request, with the values that it compares."""
+
+    kind: str
+    context: Mapping[str, Any]
+
+    def __new__(cls, error: Mapping[str, Any]) -> "FieldProblem":
+        problem = super().__new__(cls, error["msg"])
+        problem.kind, problem.context = error["type"], error.get("ctx", {})
+        return problem
+
+    def in_vietnamese(self) -> str:
+        """The problem in Vietnamese, or in English if the table does not contain it."""
+        context = {name: str(value).replace(" or ", " hoặc ") for name, value in self.context.items()}
+        return _PROBLEMS[self.kind].format(**context) if self.kind in _PROBLEMS else str(self)
 
 
 def in_language(message: str, language: str) -> str:
@@ -94,6 +190,10 @@ def in_language(message: str, language: str) -> str:
         values = dict(message.values)
         if "side" in values:
             values["side"] = _SIDES[values["side"]]
+        if isinstance(problem := values.get("problem"), FieldProblem):
+            values["problem"] = problem.in_vietnamese()
+        if values.get("field") == WHOLE_BODY:
+            values["field"] = "nội dung"
         return VIETNAMESE[message.template].format(**values)
     return VIETNAMESE.get(message, message)
 

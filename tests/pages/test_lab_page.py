@@ -573,6 +573,10 @@ def test_an_error_is_shown_in_a_sentence(browser: Any, address: str) -> None:
     assert page.locator("#beam-size").get_attribute("aria-invalid") == "true"
     page.locator("#intact .term").first.hover()
     assert page.locator("#tip").text_content().startswith("The logarithm of the probability")
+    page.route("**/v1/translate/stream", lambda route: route.abort())
+    page.locator("#beam-size").fill("4")
+    page.locator("#beam-size").press("Tab")
+    page.get_by_text("The server cannot be reached. Check that nmt.serve is still running").wait_for()
     context.close()
 
 

@@ -11,6 +11,7 @@ import pytest
 from viewed_sentences import EVIL_SOURCE, HEADS, LAYERS, SOURCE, TARGET, cross, peak, peaky, sentence
 
 from nmt.maps.attention_map import BOS, EOS, LocalWindow, SentenceMaps
+from nmt.pages.bundle import WEB
 from nmt.pages.viewer import ViewedRun, write_viewer
 
 Open = Callable[..., Any]
@@ -407,3 +408,30 @@ def test_each_translation_of_a_line_is_a_sentence_of_its_own(visit: Open) -> Non
     page = visit("local.html#sentence=1&rank=2")
     assert page.locator("#sentence option").all_text_contents() == ["1: 0 1 2", "1 (translation 2): 0 1 2"]
     assert page.locator("#pair .score").inner_text() == "-1.50"
+
+
+def test_the_page_speaks_the_browsers_language_and_switches(visit: Open, browser: Any) -> None:
+    page = visit("film.html#sentence=1&word=2", locale="vi-VN")
+    assert page.title() == page.locator("h1").inner_text() == "Bản đồ chú ý"
+    assert page.locator("html").get_attribute("lang") == "vi"
+    assert page.locator("#subject").inner_text() == "3 bước"
+    assert page.locator("#frame").inner_text() == "bước 0"
+    assert page.locator("#site option").all_text_contents()[-1] == "chú ý chéo"
+    assert page.locator("#status").inner_text().startswith("bước 2: 'con' ← ")
+    assert "chú ý chéo, tầng trung bình" in page.locator("#heat").get_attribute("aria-label")
+    # No label is left in the other language, but for the names of pieces.
+    texts = page.locator("body").inner_text()
+    for english in ("sentence", "layer", "head", "weight", "entropy of", "shortcuts"):
+        assert english not in texts
+    page.locator("#language").click()
+    page.wait_for_selector("html[lang=en]")
+    shows(page, "layer mean")
+    assert page.locator("h1").inner_text() == "Attention maps"
+    assert page.locator(".token.pinned").get_attribute("data-index") == "1"
+    assert page.locator("#language").inner_text() == "Tiếng Việt"
+
+
+def test_every_label_of_the_viewer_is_there_in_both_languages() -> None:
+    text = (WEB / "viewer" / "texts.js").read_text(encoding="utf-8")
+    english, vietnamese = (re.findall(r"(\w+): \"", part) for part in text.split("  vi: {"))
+    assert english == vietnamese

@@ -37,6 +37,26 @@ def test_every_error_of_an_endpoint_is_a_templated_message() -> None:
     assert set(plain) == {"The client has disconnected."}
 
 
+def test_every_mistake_of_the_lab_is_a_templated_message() -> None:
+    package = Path(nmt.__file__).parent
+    rooms = ("serving/lab.py", "serving/questions.py", "serving/texts.py", "insight/sentence_pair.py")
+    insight = ("interventions", "cells", "known_alignments", "attribution_maps", "beams")
+    plain = []
+    for file in (*rooms, *(f"insight/{name}.py" for name in insight)):
+        for node in ast.walk(ast.parse((package / file).read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Mistake":
+                (message,) = node.args
+                if not (isinstance(message, ast.Call) and ast.unparse(message.func) == "TemplatedMessage"):
+                    plain.append(ast.unparse(message)[:40])
+    # No request of the lab causes these: it has no unknown methods, no steps, and the corpus that nmt installs.
+    assert [text.partition("(")[0] for text in plain] == [
+        "f'The embedded corpus has no alignments ",
+        "unknown",
+        "f'steps has no effect with method={name}",
+        "f'steps is {steps}; it must be at least ",
+    ]
+
+
 @pytest.mark.parametrize(
     ("header", "language"),
     [
@@ -115,6 +135,45 @@ def test_an_unknown_path_or_method_is_named(client: TestClient, method: str, pat
         assert answer.json().get("message") == (answer.json()["error"] if path.startswith("/v2/") else None)
     if status == 405:
         assert answer.headers["allow"] == text.rpartition("use ")[2].rstrip(".")
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "vietnamese"),
+    [
+        ("attend", {"text": 1}, "text: phải là văn bản"),
+        ("attend", {"text": "one", "target_ids": 3}, "target_ids: phải là một danh sách"),
+        ("attend", {"text": "one", "target_ids": [1]}, "target_ids phải từ 4 đến 292; các số nhỏ hơn"),
+        ("attend", {"text": "one", "beam_size": 0}, "beam_size: phải lớn hơn hoặc bằng 1"),
+        ("attend", {"text": "one", "beam_size": "x"}, "beam_size: phải là số nguyên"),
+        ("attend", {"text": "one", "beam_size": 101}, "beam_size: phải nhỏ hơn hoặc bằng 100"),
+        ("attend", {"text": "one", "length_penalty": "x"}, "length_penalty: phải là một số"),
+        ("attend", {"text": "one", "wrong": 1}, "wrong: không có trường này"),
+        ("attend", [], "nội dung: phải là một đối tượng"),
+        ("attribute", {"text": "one", "contrast": "a" * 1001}, "contrast: chỉ được dài nhiều nhất 1000 ký tự"),
+        ("attribute", {"text": "one", "method": "x"}, "method: phải là 'gradient_x_input', 'integrated_gradients', "),
+        ("attribute", {"text": "one", "contrast": "one two"}, "contrast là 'one two', gồm"),
+        ("attribute", {"text": "one", "contrast": ""}, "contrast là '', không phải là từ con"),
+        ("attribute", {"text": "one", "contrast": "a", "method": "value_zeroing"}, "method=value_zeroing so sánh"),
+        ("explain", {"text": "one", "head": 5, "row": 0}, "head là 5; cross có head từ 0 đến 1."),
+        ("explain", {"text": "one", "layer": 5, "row": 0}, "layer là 5; cross chỉ có layer 0."),
+        ("explain", {"text": "one", "site": "decoder_self", "row": 0}, "Mô hình không có cơ chế chú ý 'decoder_self'"),
+        ("align", {"text": "one"}, "Không biết gióng hàng từ của câu này"),
+        ("intervene", {"text": "one", "changes": []}, "changes: phải có ít nhất 1 phần tử"),
+        ("intervene", {"text": "one", "changes": [{}]}, "Yêu cầu này không thay đổi gì"),
+        ("intervene", {"text": "one", "changes": [{"temperature": 2, "head": 0}]}, "hãy bỏ head và steps"),
+        ("intervene", {"text": "one", "changes": [{"way": "weights", "weights": [2]}]}, "weights phải có một số"),
+        ("intervene", {"text": "one", "changes": [{"way": "weights", "weights": [0] * 999}]}, "Có 999 trọng số"),
+        ("intervene", {"text": "one", "changes": [{"way": "scale", "columns": [999]}]}, "column là 999; cross có"),
+        ("intervene", {"text": "one", "changes": [{"layer": -1}]}, "changes.0.layer: phải lớn hơn hoặc bằng 0"),
+        ("intervene", {"text": "one", "changes": [{"layer": 10000}]}, "changes.0.layer: phải nhỏ hơn 10000"),
+    ],
+)
+def test_what_the_lab_cannot_do_is_said_in_vietnamese(
+    client: TestClient, path: str, body: object, vietnamese: str
+) -> None:
+    answer = client.post(f"/v1/{path}", json=body, headers={"accept-language": "vi"})
+    assert answer.status_code == 400
+    assert vietnamese in answer.json()["error"]
 
 
 def test_the_errors_of_a_stream_too(client: TestClient) -> None:

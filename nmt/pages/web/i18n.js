@@ -1,6 +1,8 @@
 // @ts-check
 // Every label of the lab in English and Vietnamese.
 
+import { fillPage, labelFrom } from "./language.js";
+
 /** @type {Record<string, Record<string, string>>} */
 const TEXTS = {
   en: {
@@ -71,32 +73,32 @@ const TEXTS = {
     guessLegend: "●: sure link (S), ○: possible link (P), both from the grammar; color: the attention weight that the model ({0}) computes for this translation; violet ring: the largest weight in each row; ✓: your guess. The diagonal links words at the same relative position. Alignment error rate = 1 − (|A ∩ S| + |A ∩ P|) / (|A| + |S|), where P includes S.",
     you: "you", model: "the model", diagonal: "the diagonal", aer: "alignment error rate", precision: "precision",
     recall: "recall", guessed: "{0} – {1}",
-    waiting: "translating …", failed: "The server cannot be reached: {0}",
+    waiting: "translating …", failed: "The server cannot be reached. Check that nmt.serve is still running, and try again.",
   },
   vi: {
-    title: "Phòng thực hành cơ chế chú ý", subtitle: "Gõ một câu, xem mô hình chú ý đến đâu, rồi thay đổi.", other: "English",
+    title: "Phòng thực hành cơ chế chú ý", subtitle: "Gõ một câu, xem mô hình chú ý vào đâu rồi thử thay đổi.", other: "English",
     sentence: "câu", run: "mô hình", second: "so sánh với", none: "không so sánh", translate: "Dịch",
     outside: "ngoài ngữ liệu", empty: "Hãy gõ một câu.",
-    legend: "Mỗi hàng là một từ của bản dịch, mỗi cột là một từ của câu nguồn. Ô đậm: mô hình nhìn vào đó khi viết hàng ấy.",
-    glossary: "Giải thích thuật ngữ", aboutLogProb: "Logarit của xác suất mà mô hình gán cho bản dịch. Càng gần 0 càng chắc chắn.",
-    aboutNats: "Đơn vị của logarit tự nhiên: giảm 0,69 nat là xác suất còn một nửa.", aboutEnd: "Dấu kết thúc câu. Khi dự đoán nó, mô hình dừng lại.",
-    aboutBeam: "Các bản dịch dở dang mà thuật toán tìm kiếm giữ lại ở mỗi bước, tốt nhất đứng đầu.", aboutCross: "Bộ giải mã, phần viết bản dịch, nhìn vào đâu trong câu nguồn.",
-    aboutHead: "Một trong nhiều cơ chế chú ý song song của một tầng; mỗi đầu có trọng số riêng.", aboutPieces: "Từ hoặc phần của từ mà mô hình đọc và viết lần lượt; ▁ là chỗ bắt đầu một từ.",
+    legend: "Mỗi hàng là một từ của bản dịch, mỗi cột là một từ của câu nguồn. Ô càng đậm, mô hình càng nhìn vào từ nguồn đó khi viết từ của hàng.",
+    glossary: "Giải thích thuật ngữ", aboutLogProb: "Logarit của xác suất mà mô hình gán cho bản dịch. Càng gần 0, mô hình càng chắc chắn.",
+    aboutNats: "Đơn vị của logarit tự nhiên: bớt 0,69 nat thì xác suất còn một nửa.", aboutEnd: "Dấu kết thúc câu. Khi dự đoán nó, mô hình dừng lại.",
+    aboutBeam: "Các bản dịch dở dang mà thuật toán tìm kiếm giữ lại ở mỗi bước, xếp từ tốt nhất trở đi.", aboutCross: "Những chỗ trong câu nguồn mà bộ giải mã, phần viết bản dịch, nhìn vào.",
+    aboutHead: "Một trong nhiều cơ chế chú ý chạy song song trong một tầng; mỗi đầu có trọng số riêng.", aboutPieces: "Từ hoặc một phần của từ; mô hình đọc và viết từng từ con một. ▁ đánh dấu chỗ bắt đầu một từ.",
     tries: "Ba điều nên thử", tryCell: "Bấm vào một ô", tryCellHint: "Xem liên kết mạnh nhất, rồi đổi trọng số của nó.",
     tryBlock: "Chặn một từ", tryBlockHint: "Dịch lại mà không nhìn vào một từ nguồn.",
     tryGuess: "Đoán gióng hàng từ", tryGuessHint: "Chọn những từ ứng với nhau, rồi so với mô hình.",
     unknownWord: "Từ {0} không có trong dữ liệu huấn luyện.", unknownWords: "Các từ {0} không có trong dữ liệu huấn luyện.", unknownCharacters: "Ký tự không có trong dữ liệu huấn luyện: {0}.",
-    warning: "Mô hình này học từ ngữ liệu kèm theo, gồm các câu do ngữ pháp sinh ra; nó dịch sai các câu khác.",
+    warning: "Mô hình này chỉ học ngữ liệu kèm theo, gồm các câu do một văn phạm sinh ra, nên dịch sai những câu khác.",
     site: "loại chú ý", encoder_self: "tự chú ý ở bộ mã hóa", decoder_self: "tự chú ý ở bộ giải mã", cross: "chú ý chéo",
     layer: "tầng", head: "đầu chú ý", secondLayer: "tầng của mô hình thứ hai", secondHead: "đầu chú ý của mô hình thứ hai", mean: "trung bình",
     unit: "đơn vị", pieces: "từ con", words: "từ", view: "cách xem", heat: "bản đồ nhiệt", lines: "đường nối", difference: "hiệu số",
     save: "Lưu ▾", options: "Chọn: loại chú ý, tầng, đầu chú ý, cách xem", copyLink: "Sao chép liên kết", copied: "Đã sao chép liên kết.",
     copyFailed: "Trình duyệt không cho phép sao chép ở đây. Hãy sao chép địa chỉ trên thanh địa chỉ.", source: "nguồn", target: "đích", read: "phần đã đọc",
-    translation: "Bản dịch của {0}", continued: "Bản dịch của {0} từ phần mở đầu của bạn",
+    translation: "Bản dịch của {0}", continued: "Bản dịch của {0}, viết tiếp phần mở đầu của bạn",
     withChanges: "Bản dịch của {0} với thay đổi của bạn", minus: "{0} trừ {1}", original: "ban đầu", yourChange: "thay đổi của bạn",
     logProb: "log p = {0} nat, {1} mỗi từ con", without: "Không có phần mở đầu của bạn: {0} (log p = {1} nat)",
-    otherWords: "Hai mô hình tách câu này thành các từ con khác nhau; hãy xem theo từ để thấy hiệu số.",
-    minusHint: "Màu nóng: {0} có nhiều trọng số hơn; xanh lam: {1} có nhiều hơn. Cả hai bản đồ là của bản dịch “{2}”.",
+    otherWords: "Hai mô hình tách câu này thành những từ con khác nhau. Hãy chọn đơn vị là từ để xem hiệu số.",
+    minusHint: "Màu nóng: trọng số ở {0} lớn hơn; màu xanh: trọng số ở {1} lớn hơn. Cả hai bản đồ đều ứng với bản dịch “{2}”.",
     nowIs: "Với thay đổi của bạn:", same: "Bản dịch không đổi.", another: "Bản dịch khác.",
     mattered: "Log xác suất của bản dịch ban đầu thay đổi {0} nat, nhiều nhất ở {1} ({2}).",
     didNotMatter: "Log xác suất của bản dịch ban đầu không đổi.",
@@ -106,56 +108,49 @@ const TEXTS = {
     blocked: "{0} được dự đoán trước khi đọc {1}, nên trọng số luôn là 0.", now: "Với thay đổi của bạn: {0}.",
     drag: "trọng số của ô (hoặc kéo ô lên xuống)",
     onCell: "ô này", onRow: "hàng này", onColumn: "từ nguồn này", onHead: "cả đầu chú ý",
-    blockCell: "Trọng số 0", boost: "Gấp 3", oneHot: "Toàn bộ trọng số",
-    uniform: "Trọng số bằng nhau", shuffle: "Xáo trộn", blockWord: "Chặn ở mọi bước", off: "Tắt",
-    lock: "Giữ phần trước đó", allHeads: "mọi tầng và đầu chú ý", everyHead: "mọi đầu chú ý",
+    blockCell: "Trọng số 0", boost: "Gấp 3", oneHot: "Dồn hết trọng số",
+    uniform: "Chia đều trọng số", shuffle: "Xáo trộn", blockWord: "Chặn ở mọi bước", off: "Tắt",
+    lock: "Giữ nguyên phần trước đó", allHeads: "mọi tầng và đầu chú ý", everyHead: "mọi đầu chú ý",
     changes: "Thay đổi", remove: "Bỏ", removeAll: "Bỏ tất cả", locked: "Đã giữ: {0}",
-    isWeight: "{0} = {1}", isTimes: "{0} × {1}", isUniform: "{0}: trọng số bằng nhau", isShuffled: "{0}: xáo trộn",
+    isWeight: "{0} = {1}", isTimes: "{0} × {1}", isUniform: "{0}: chia đều trọng số", isShuffled: "{0}: xáo trộn",
     isBlocked: "chặn {0}", isOff: "tắt", isSetting: "{0} = {1}",
-    alternatives: "Các từ con khác ở chỗ này", taken: "Chọn từ con này", unchanged: "Đây là các con số khi chưa có thay đổi của bạn.",
+    alternatives: "Những từ con khác có thể ở vị trí này", taken: "Chọn từ con này", unchanged: "Các con số này chưa tính đến thay đổi của bạn.",
     explain: "Các trọng số này được tính thế nào", numbers: "các con số", score: "điểm số e (score)", allowed: "không bị che", value: "giá trị v (value)",
     key: "khóa k (key)", query: "q = {0}", context: "c = {0}", yes: "có", no: "không", weights: "trọng số a",
     allowedKeys: "j không bị che", worked: "Với {0}: e = {1} ({2} số hạng) = {3}, nên a = {4}.",
     noteScaledDot: "q ở đây đã chia cho √d, với d = {0}.", noteGeneral: "k ở đây đã nhân với W.",
-    noteAdditive: "q và k ở đây đã nhân với ma trận của chúng.",
-    noteConcat: "q và k ở đây đã nhân với nửa ma trận W của chúng.",
+    noteAdditive: "q và k ở đây đã nhân với ma trận tương ứng.",
+    noteConcat: "q và k ở đây đã nhân với nửa tương ứng của W.",
     noteLocation: "k ở đây là hàng của W ứng với vị trí.",
-    noteGaussian: "q và k ở đây có dạng dài hơn, tích của chúng là −‖q − k‖² / 2, sai khác một hằng số của hàng.",
+    noteGaussian: "q và k ở đây là các vectơ mở rộng có tích vô hướng bằng −‖q − k‖² / 2, sai khác một hằng số theo hàng.",
     wholeLayer: "Thay đổi cả tầng: nhiệt độ, chuẩn hóa, cửa sổ",
-    wholeLayerHint: "Thay đổi mọi đầu chú ý của các tầng đã chọn, không cần huấn luyện lại.",
-    temperature: "nhiệt độ (chia điểm số)", normalizer: "hàm chuẩn hóa", asTrained: "như khi huấn luyện", half_width: "nửa độ rộng cửa sổ D",
+    wholeLayerHint: "Các cài đặt này thay đổi mọi đầu chú ý của những tầng đã chọn, không cần huấn luyện lại.",
+    temperature: "nhiệt độ của điểm số", normalizer: "hàm chuẩn hóa", asTrained: "như khi huấn luyện", half_width: "nửa độ rộng cửa sổ D",
     search: "Cài đặt tìm kiếm", beamSize: "độ rộng chùm (beam)", lengthPenalty: "hệ số phạt độ dài α",
     beam: "Tìm kiếm chùm (beam search), từng bước",
-    beamHint: "Các số: log p của các từ con cho đến đó, theo nat. Bản dịch hoàn chỉnh được xếp hạng theo log p chia cho hệ số phạt độ dài: {0} với bản dịch này.",
+    beamHint: "Các con số là log p của phần đã viết, tính bằng nat. Các bản dịch hoàn chỉnh được xếp hạng theo log p chia cho mức phạt độ dài; điểm của bản dịch này là {0}.",
     attribution: "Mỗi từ con phụ thuộc vào những từ con nguồn nào (attribution)", method: "phương pháp", contrast: "so với từ con (tùy chọn)",
     occlusion: "che từng từ con (occlusion)", gradient_x_input: "gradient × đầu vào", integrated_gradients: "tích phân gradient (integrated gradients)", value_zeroing: "đặt giá trị v về 0 (value zeroing)",
-    attributed: "Attribution theo {1}, mô hình {0}", attributedContrast: "Attribution theo {1}, mô hình {0}, so với “{2}”",
-    attributedHint: "Bản đồ chú ý chéo cho thấy mô hình nhìn vào đâu; bản đồ này, giữa cùng các từ con, cho thấy log xác suất của mỗi từ con trong bản dịch phụ thuộc vào đâu. Màu nóng: từ con nguồn làm tăng; xanh lam: làm giảm (đơn vị nat).",
-    contrastHint: "Vì sao mô hình chọn mỗi từ con của bản dịch thay vì “{0}”: log p(từ con) − log p({0}) phụ thuộc vào đâu. Màu nóng: từ con nguồn làm tăng; xanh lam: làm giảm (đơn vị nat).",
-    zeroingHint: "Bản đồ chú ý chéo cho thấy mô hình nhìn vào đâu; bản đồ này, giữa cùng các từ con, cho thấy đầu ra của bộ giải mã thay đổi bao nhiêu nếu chú ý chéo không đọc gì từ một từ con nguồn (1 − cosin).",
-    attributionOf: "{0}: {2} nat từ {1}.", zeroingOf: "Không có {1}, đầu ra của bộ giải mã cho {0} thay đổi {2}.",
+    attributed: "Attribution bằng {1}, mô hình {0}", attributedContrast: "Attribution bằng {1}, mô hình {0}, so với “{2}”",
+    attributedHint: "Bản đồ chú ý chéo cho biết mô hình nhìn vào đâu. Bản đồ này có cùng hàng và cột, nhưng cho biết log xác suất của mỗi từ con trong bản dịch phụ thuộc vào đâu, tính bằng nat. Màu nóng: từ con nguồn làm tăng; màu xanh: làm giảm.",
+    contrastHint: "Bản đồ này cho biết vì sao mô hình chọn mỗi từ con của bản dịch thay vì “{0}”: log p(từ con) − log p({0}) phụ thuộc vào đâu, tính bằng nat. Màu nóng: từ con nguồn làm tăng; màu xanh: làm giảm.",
+    zeroingHint: "Bản đồ chú ý chéo cho biết mô hình nhìn vào đâu. Bản đồ này có cùng hàng và cột, nhưng cho biết đầu ra của bộ giải mã lệch đi bao nhiêu nếu chú ý chéo không đọc gì từ một từ con nguồn (1 − cosin).",
+    attributionOf: "{0}: {2} nat từ {1}.", zeroingOf: "Không có {1}, đầu ra của bộ giải mã cho {0} lệch đi {2}.",
     attributionOfRow: "{0} phụ thuộc nhiều nhất vào: {1}", attributionOfColumn: "Phụ thuộc nhiều nhất vào {0}: {1}",
-    computing: "đang tính …", stale: "Đây là attribution của bản dịch khi chưa có thay đổi của bạn.",
+    computing: "đang tính …", stale: "Attribution này là của bản dịch chưa có thay đổi của bạn.",
     guess: "Đoán gióng hàng từ, rồi xem đáp án", reveal: "Xem đáp án", clear: "Xóa",
     guessHint: "Mỗi từ của bản dịch ứng với từ nào của câu nguồn? Chọn các ô rồi xem đáp án.",
-    guessLegend: "●: liên kết chắc chắn (S), ○: liên kết có thể có (P), đều của ngữ pháp; màu: trọng số của mô hình ({0}) khi đọc bản dịch này; viền tím: trọng số lớn nhất của mỗi hàng; ✓: bạn đoán. Đường chéo nối các từ ở cùng vị trí tương đối. Tỉ lệ lỗi gióng hàng (AER) = 1 − (|A ∩ S| + |A ∩ P|) / (|A| + |S|), P gồm cả S.",
+    guessLegend: "●: liên kết chắc chắn (S), ○: liên kết có thể có (P), cả hai lấy từ văn phạm; màu: trọng số chú ý mà mô hình ({0}) tính cho bản dịch này; viền tím: trọng số lớn nhất của mỗi hàng; ✓: bạn đoán. Đường chéo nối các từ ở cùng vị trí tương đối. Tỉ lệ lỗi gióng hàng (AER) = 1 − (|A ∩ S| + |A ∩ P|) / (|A| + |S|), trong đó P gồm cả S.",
     you: "bạn", model: "mô hình", diagonal: "đường chéo", aer: "tỉ lệ lỗi (AER)", precision: "độ chính xác (precision)",
     recall: "độ phủ (recall)", guessed: "{0} – {1}",
-    waiting: "đang dịch …", failed: "Không kết nối được với máy chủ: {0}",
+    waiting: "đang dịch …", failed: "Không kết nối được với máy chủ. Hãy xem nmt.serve có còn chạy không, rồi thử lại.",
   },
 };
 
-/** The language that the address names, by default the browser's. */
-export const language = (new URLSearchParams(location.search).get("lang") ?? navigator.language).startsWith("vi") ? "vi" : "en";
-
-/** A label in which {0}, {1} ... are replaced by the values. @param {string} name @param {(string | number)[]} values */
-export const label = (name, ...values) => (TEXTS[language][name] ?? name).replace(/\{(\d)\}/g, (_, index) => String(values[index]));
+/** A label in which {0}, {1} ... are replaced by the values. */
+export const label = labelFrom(TEXTS);
 
 /** Fills every element that has a data-text attribute with the label of that name. */
-export function fillLabels() {
-  document.documentElement.lang = language;
-  document.title = label("title");
-  for (const element of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-text]"))) element.textContent = label(element.dataset.text ?? "");
-}
+export function fillLabels() { fillPage(label, "title"); }
 
 export const labelNames = Object.fromEntries(Object.entries(TEXTS).map(([code, texts]) => [code, Object.keys(texts)]));

@@ -6,7 +6,7 @@ import { darkness, onPaper } from "./colors.js";
 import { button, clamp, element, fillSelect, hasModifier, make, part } from "./dom.js";
 import { annotatedLayout, drawHeatMap } from "./heat_map.js";
 import { Unreachable } from "./engine/interface.js";
-import { fillLabels, label, language } from "./i18n.js";
+import { fillLabels, label } from "./i18n.js";
 import { drawAttribution, fitAttribution, listenToAttribution, showAttribution, shownAttribution } from "./lab/attribution.js";
 import { engine, isOutdated, latest, sentenceOf } from "./lab/asking.js";
 import { drawBeam } from "./lab/beam.js";
@@ -17,6 +17,7 @@ import { pictureOf, pngFile, save, svgFile } from "./lab/save.js";
 import { readAddress, selectedPlace, state, writeAddress } from "./lab/state.js";
 import { fillGlossary, withTerms } from "./lab/terms.js";
 import { quoted, signed } from "./lab/wording.js";
+import { otherLanguage } from "./language.js";
 import { drawLines } from "./lines.js";
 import { MEAN, SITES, choicesOf, differenceOf } from "./map.js";
 import { isSpecial } from "./words.js";
@@ -611,7 +612,7 @@ async function start() {
   };
   for (const [id, name] of Object.entries(groups)) element[id].setAttribute("aria-label", label(name));
   element.language.textContent = label("other");
-  element.language.lang = language === "vi" ? "en" : "vi";
+  element.language.lang = otherLanguage;
   fillGlossary();
   element.beam.dataset.name = label("beam");
   try { runs = (await latest("runs", (signal) => engine.runs(signal))).filter(({ error }) => !error); } catch (error) { report(error); return; }

@@ -2,13 +2,14 @@
 // The viewer of exported maps, from top to bottom: drawing, keys, the film, and the start.
 
 import { darkness } from "./colors.js";
-import { clamp, element, fillSelect, hasModifier } from "./dom.js";
+import { clamp, element, fillSelect, hasModifier, make } from "./dom.js";
+import { fillPage, otherLanguage } from "./language.js";
 import { MEAN, SITES, choicesOf } from "./map.js";
-import { kind, pairs, runs } from "./viewer/data.js";
+import { kind, nameOf, pairs, runs } from "./viewer/data.js";
 import { Panel, labelsOf } from "./viewer/panel.js";
+import { TERMS, label } from "./viewer/texts.js";
 import { activePlace, openSecond, readView, unpin, view, writeView } from "./viewer/view.js";
 
-const HINT = "Point at a word to see what it attends to. Click to pin it. The arrow keys move through the target.";
 const FRAME_MS = 700;
 
 const panels = [new Panel(0, { refresh, redraw }), new Panel(1, { refresh, redraw })];
@@ -23,7 +24,7 @@ function redraw() {
   for (const panel of shownPanels()) panel.drawActive();
   const texts = shownPanels().map((panel) => panel.describe() ?? "").filter(Boolean);
   element.status.classList.toggle("hint", texts.length === 0);
-  element.status.replaceChildren(...(texts.length ? texts : [HINT]).map((text) => {
+  element.status.replaceChildren(...(texts.length ? texts : [label("hint")]).map((text) => {
     const line = document.createElement("span");
     line.textContent = text;
     return line;
@@ -41,7 +42,7 @@ async function refresh() {
   const sites = [...SITES.filter((site) => available.has(site)), ...[...available].filter((site) => !SITES.includes(site))];
   if (sites.length && !available.has(view.site)) view.site = available.has("cross") ? "cross" : sites[0];
   fillSelect(element.sentence, pairs.map((pair, i) => [i, pair.label]), view.pair);
-  fillSelect(element.site, sites.map((site) => [site, site]), view.site);
+  fillSelect(element.site, sites.map((site) => [site, label(site)]), view.site);
   element.unit.value = view.unit;
   element.rows.value = view.rows;
   element.rows.disabled = view.site === "encoder_self";
@@ -50,8 +51,8 @@ async function refresh() {
   element["next-sentence"].disabled = view.pair === pairs.length - 1;
   const { run } = view.wishes[0];
   element.film.value = run;
-  element.frame.textContent = runs[run].name;
-  element.film.setAttribute("aria-valuetext", runs[run].name);
+  element.frame.textContent = nameOf(run);
+  element.film.setAttribute("aria-valuetext", nameOf(run));
   element.panels.classList.toggle("two", view.compare);
   const maps = await Promise.all(shown.map((panel) => panel.load()));
   if (ticket !== latestTicket) return;
@@ -177,15 +178,15 @@ function play(on) {
       if (view.wishes[0].run === last) play(false);
     }, FRAME_MS);
   }
-  element.play.textContent = timer ? "Stop" : "Play";
+  element.play.textContent = label(timer ? "stop" : "play");
 }
 
 // ---------------------------------------------------------------- start
 
 function start() {
   element.panels.append(...panels.map((panel) => panel.root));
-  element.subject.textContent = runs.length === 1 ? runs[0].name : `${runs.length} ${kind}s`;
-  element.film.setAttribute("aria-label", kind);
+  element.subject.textContent = runs.length === 1 ? nameOf(0) : label(`${kind}s`, runs.length);
+  element.film.setAttribute("aria-label", label(kind));
   element["film-bar"].hidden = runs.length < 2;
   element.film.max = String(runs.length - 1);
   const on = (/** @type {string} */ id, /** @type {string} */ name, /** @type {(value: any) => void} */ act) =>
@@ -214,5 +215,9 @@ function start() {
   refresh();
 }
 
+fillPage(label, "title");
+element.terms.replaceChildren(...TERMS.flatMap(([term, about]) => [make("dt", {}, label(term)), make("dd", {}, label(about))]));
+element.language.textContent = label("switch");
+element.language.lang = otherLanguage;
 if ("DecompressionStream" in window) start();
-else element.subject.textContent = "This page needs a browser from 2023 or later.";
+else element.subject.textContent = label("old");

@@ -1,7 +1,7 @@
 // @ts-check
 // The engine that asks the server which serves the page.
 
-import { language } from "../i18n.js";
+import { language } from "../language.js";
 import { Unreachable } from "./interface.js";
 
 const key = new URLSearchParams(location.search).get("api_key");

@@ -13,10 +13,10 @@ const TEXTS = {
   },
   vi: {
     emptySource: "Câu nguồn đang trống; hãy viết một câu.",
-    long: "Câu hoặc bản dịch có {0} mảnh; hãy rút ngắn còn nhiều nhất {1}.",
-    serve: "Tệp này không tính được điều đó. Hãy dùng nmt.serve cho mô hình này.",
-    noSite: "Mô hình không có lớp hay đầu chú ý {0}; hãy chọn lớp hay đầu mà mô hình có.",
-    badIds: "Một mảnh của bản dịch không có trong bộ từ vựng; hãy dùng các mảnh của mô hình này.",
+    long: "Câu hoặc bản dịch có {0} từ con; hãy rút ngắn còn nhiều nhất {1}.",
+    serve: "Trang trong một tệp không tính được điều này. Hãy mở mô hình bằng nmt.serve.",
+    noSite: "Mô hình không có tầng hay đầu chú ý {0}; hãy chọn tầng và đầu mà mô hình có.",
+    badIds: "Một từ con của bản dịch không có trong bộ từ vựng; hãy dùng các từ con của mô hình này.",
     old: "Trình duyệt này không đọc được tệp vì không có DecompressionStream. Hãy dùng trình duyệt mới hơn.",
   },
 };

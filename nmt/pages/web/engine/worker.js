@@ -1,7 +1,7 @@
 // @ts-check
 // The engine of a page that is one file: it asks a Web Worker, whose program and models are inside the page.
 
-import { language } from "../i18n.js";
+import { language } from "../language.js";
 import { Unreachable } from "./interface.js";
 import { message } from "./messages.js";
 

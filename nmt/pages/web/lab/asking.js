@@ -33,6 +33,5 @@ export const isOutdated = (error) => error instanceof DOMException && error.name
 
 /** What the page says about an error. @param {unknown} error */
 export function sentenceOf(error) {
-  const message = error instanceof Error ? error.message : String(error);
-  return error instanceof Unreachable ? label("failed", message) : message;
+  return error instanceof Unreachable ? label("failed") : error instanceof Error ? error.message : String(error);
 }

@@ -3,7 +3,7 @@
 
 import { readAnchor, writeAnchor } from "../address.js";
 import { element } from "../dom.js";
-import { language } from "../i18n.js";
+import { otherLanguage } from "../language.js";
 import { MEAN } from "../map.js";
 
 /** @typedef {import("../map.js").Choice} Choice */
@@ -69,7 +69,7 @@ export function writeAddress(isNew = false) {
   }
   writeAnchor(anchor, isNew);
   const query = new URLSearchParams(location.search);
-  query.set("lang", language === "vi" ? "en" : "vi");
+  query.set("lang", otherLanguage);
   element.language.href = `?${query}#${anchor}`;
 }
 

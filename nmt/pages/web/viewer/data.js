@@ -2,6 +2,7 @@
 // The runs of the page: its index, and the weights, which are unpacked when they are shown.
 
 import { part } from "../dom.js";
+import { label } from "./texts.js";
 
 /**
  * @typedef {object} Site the maps of a sentence; its labels are numbers of sequences, which the sites share
@@ -28,6 +29,8 @@ import { part } from "../dom.js";
 export const runs = JSON.parse(part(document, "#index").textContent ?? "").runs;
 // Maps from several steps of one training run are played as a film.
 export const kind = runs.every((run) => /^step \d+$/.test(run.name)) ? "step" : "run";
+/** The name of a run in the language of the page. @param {number} run */
+export const nameOf = (run) => kind === "step" ? label("stepName", runs[run].name.slice("step ".length)) : runs[run].name;
 export const STEPS = 255;
 // The number of maps kept in memory: enough for two panels, and to replay a film of 48 frames.
 const KEPT = 48;

@@ -5,9 +5,11 @@ import { colorOf, css, inkOn, scale } from "../colors.js";
 import { ARROWS, clamp, fillSelect, hasModifier, hit, make, part } from "../dom.js";
 import { cellOf, curve, svg } from "../draw.js";
 import { bareLayout, drawHeatMap } from "../heat_map.js";
+import { fillTexts } from "../language.js";
 import { MEAN, choicesOf, columnOf, indicesOf, mapOf, strongest } from "../map.js";
 import { isSpecial, plainText, splitMark, withoutMark } from "../words.js";
-import { STEPS, keyOf, kind, pairs, runs, weightsOf } from "./data.js";
+import { STEPS, keyOf, kind, nameOf, pairs, runs, weightsOf } from "./data.js";
+import { label } from "./texts.js";
 import { activePlace, samePlace, view } from "./view.js";
 
 /** @typedef {import("../map.js").AttentionMap} AttentionMap */
@@ -37,7 +39,8 @@ export class Panel {
     this.wish = view.wishes[number];
     const template = /** @type {HTMLTemplateElement} */ (part(document, "template#panel"));
     this.root = /** @type {HTMLElement} */ (/** @type {Element} */ (template.content.firstElementChild).cloneNode(true));
-    this.root.setAttribute("aria-label", number ? "Second map" : "Map");
+    this.root.setAttribute("aria-label", label(number ? "secondMap" : "map"));
+    fillTexts(label, this.root);
     /** The parts of the panel, named in the template. @type {Record<string, import("../dom.js").PageElement>} */
     this.parts = {};
     for (const element of /** @type {NodeListOf<import("../dom.js").PageElement>} */ (this.root.querySelectorAll("[data-part]"))) {
@@ -135,18 +138,18 @@ export class Panel {
   /** Unpacks the weights of the selected map; null if there is none. @returns {Promise<AttentionMap | null>} */
   async load() {
     const { parts, site, sentence, layer, head } = this;
-    fillSelect(parts.run, runs.map((run, i) => [i, run.name]), this.wish.run);
+    fillSelect(parts.run, runs.map((_, i) => [i, nameOf(i)]), this.wish.run);
     parts["run-label"].hidden = runs.length < 2;
-    parts["run-kind"].textContent = kind;
-    fillSelect(parts.layer, choicesOf(site?.layers ?? 1).map((choice) => [choice, choice]), layer);
-    fillSelect(parts.head, choicesOf(site?.heads ?? 1).map((choice) => [choice, choice]), head);
+    parts["run-kind"].textContent = label(kind);
+    fillSelect(parts.layer, choicesOf(site?.layers ?? 1).map((choice) => [choice, label(String(choice))]), layer);
+    fillSelect(parts.head, choicesOf(site?.heads ?? 1).map((choice) => [choice, label(String(choice))]), head);
     parts.views.hidden = !site;
     parts.missing.hidden = Boolean(site);
     if (!site) {
       parts.pair.replaceChildren();
       parts.missing.textContent = sentence
-        ? `This ${kind} has no attention at ${view.site}.`
-        : `This ${kind} has no line ${pairs[view.pair].line}, translation ${pairs[view.pair].rank}.`;
+        ? label(`noSiteOf${kind}`, label(view.site))
+        : label(`noLineOf${kind}`, pairs[view.pair].line, pairs[view.pair].rank);
       return null;
     }
     const { unit } = view, rows = sentence.sequences[view.rows === "reads" ? site.inputs : site.outputs], columns = sentence.sequences[site.columns];
@@ -174,10 +177,10 @@ export class Panel {
   /** @param {AttentionMap} map */
   drawNames(map) {
     const { parts, site, sentence } = this;
-    const target = `target, ${view.rows === "reads" ? "read" : "predicted"}`;
-    const [source, rows] = {
-      encoder_self: ["source, attended to", "source"], decoder_self: ["target, attended to", target], cross: ["source", target],
-    }[view.site] ?? ["columns", "rows"];
+    const target = `target${view.rows}`;
+    const [source, rows] = ({
+      encoder_self: ["attendedSource", "source"], decoder_self: ["attendedTarget", target], cross: ["source", target],
+    }[view.site] ?? ["columns", "rows"]).map((name) => label(name));
     parts["source-name"].textContent = source;
     parts["target-name"].textContent = rows;
     this.lists.source.setAttribute("aria-label", source);
@@ -185,14 +188,13 @@ export class Panel {
     const ends = [site.columns, site.outputs].map((number) => plainText(sentence.sequences[number]));
     parts.pair.replaceChildren(...[...new Set(ends)].map((text) => make("span", {}, text)));
     if (sentence.score !== null) parts.pair.append(make("span", { class: "score" }, sentence.score.toFixed(2)));
-    const said = [
-      `${runs[this.wish.run].name}, line ${pairs[view.pair].line}, ${view.site} attention`,
-      `layer ${this.layer}, head ${this.head}, ${map.rows.length} target by ${map.columns.length} source ${view.unit}`,
-    ];
-    parts.heat.setAttribute("aria-label", `Heat map of ${said.join(", ")}. The word lists give the same information.`);
+    parts.heat.setAttribute("aria-label", label(
+      "ofMap", nameOf(this.wish.run), pairs[view.pair].line, label(view.site), label(String(this.layer)), label(String(this.head)),
+      map.rows.length, map.columns.length, label(view.unit),
+    ));
     parts.centers.hidden = !map.centers;
     // The weight of a word sums the rounded weights of its pieces, so its error can be larger.
-    parts.most.textContent = this.most.toFixed(2) + (view.unit === "pieces" ? ", each to ± 0.002" : "");
+    parts.most.textContent = view.unit === "pieces" ? label("each", this.most.toFixed(2)) : this.most.toFixed(2);
     parts.ramp.style.background = `linear-gradient(to right, ${scale().join(", ")})`;
   }
 
@@ -298,15 +300,15 @@ export class Panel {
       const value = entropy[layer][head], color = colorOf((value ?? 0) / most);
       const button = make("button", {
         "data-layer": layer, "data-head": head, "aria-pressed": this.layer === layer && this.head === head, tabindex: -1,
-        "aria-label": `layer ${layer}, head ${head}: ${value === null ? "no weights" : `${value.toFixed(2)} nats`}`,
+        "aria-label": label("ofHead", layer, head, value === null ? label("noWeights") : label("nats", value.toFixed(2))),
       }, value === null ? "–" : value.toFixed(2));
       Object.assign(button.style, { background: css(color), color: inkOn(color) });
       return make("td", {}, button);
     };
     const numbers = [...Array(heads).keys()];
-    const top = make("tr", {}, make("td"), ...numbers.map((head) => make("th", { scope: "col" }, `${heads > 1 && head ? "" : "head "}${head}`)));
+    const top = make("tr", {}, make("td"), ...numbers.map((head) => make("th", { scope: "col" }, heads > 1 && head ? String(head) : label("headNumber", head))));
     const rows = [...Array(layers).keys()].map((layer) =>
-      make("tr", {}, make("th", { scope: "row" }, `layer ${layer}`), ...numbers.map((head) => cell(layer, head))));
+      make("tr", {}, make("th", { scope: "row" }, label("layerNumber", layer)), ...numbers.map((head) => cell(layer, head))));
     parts.entropy.replaceChildren(make("thead", {}, top), make("tbody", {}, ...rows));
     const wanted = parts.entropy.querySelector(had ? `[data-layer="${had.layer}"][data-head="${had.head}"]` : '[aria-pressed="true"]');
     const stop = /** @type {HTMLElement} */ (wanted ?? parts.entropy.querySelector("button"));
@@ -318,8 +320,8 @@ export class Panel {
   describe() {
     const said = this.map ? this.describeActive(this.map) : this.parts.missing.textContent;
     if (!said || !view.compare) return said;
-    const run = view.wishes[0].run === view.wishes[1].run ? "" : `${runs[this.wish.run].name}, `;
-    return `${run}layer ${this.layer}, head ${this.head} – ${said}`;
+    const run = view.wishes[0].run === view.wishes[1].run ? "" : `${nameOf(this.wish.run)}, `;
+    return run + label("ofCell", label(String(this.layer)), label(String(this.head)), said);
   }
 
   /** @param {AttentionMap} map */
@@ -329,13 +331,13 @@ export class Panel {
     const { rows, columns, centers, weights } = map;
     const quoted = (/** @type {string} */ text) => `'${withoutMark(text)}'`;
     const list = (/** @type {string[]} */ labels) =>
-      strongest(weightsFrom(active, map), labels, 5, 0.01).map(([text, weight]) => `${quoted(text)} ${weight.toFixed(2)}`).join(", ") || "nothing above 0.01";
+      strongest(weightsFrom(active, map), labels, 5, 0.01).map(([text, weight]) => `${quoted(text)} ${weight.toFixed(2)}`).join(", ") || label("nothing");
     if (active.side === "source") return `${quoted(columns[active.index])} → ${list(rows)}`;
     const [start, end] = map.rowSpans[active.index];
-    const step = view.site === "encoder_self" ? "position" : "step", verb = view.rows === "reads" && view.site !== "encoder_self" ? " reads" : "";
-    const who = end - start > 1 ? `${step}s ${start + 1}–${end}${verb}` : `${step} ${start + 1}${verb}`;
+    const isEncoder = view.site === "encoder_self", several = end - start > 1 ? "s" : "", verb = view.rows === "reads" && !isEncoder ? "Reads" : "";
+    const who = label(`${isEncoder ? "atPosition" : "atStep"}${several}${verb}`, start + 1, end);
     const to = active.column === undefined || active.column >= columns.length
       ? list(columns) : `${quoted(columns[active.column])} ${weights[active.index][active.column].toFixed(3)}`;
-    return `${who}: ${quoted(rows[active.index])} ← ${to}${centers ? ` (window around p = ${centers[active.index].toFixed(2)})` : ""}`;
+    return `${who}: ${quoted(rows[active.index])} ← ${to}${centers ? label("window", centers[active.index].toFixed(2)) : ""}`;
   }
 }

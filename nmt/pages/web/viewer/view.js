@@ -2,6 +2,8 @@
 // What the viewer shows, and how the address keeps it.
 
 import { readAnchor, writeAnchor } from "../address.js";
+import { element } from "../dom.js";
+import { otherLanguage } from "../language.js";
 import { MEAN } from "../map.js";
 import { keyOf, pairs, runs } from "./data.js";
 
@@ -46,6 +48,7 @@ export function writeView() {
     ...pinned ? { [pinned.side === "target" ? "word" : "source"]: pinned.index + 1 } : {},
     ...view.compare ? { compare: [second.run + 1, second.layer, second.head].join(".") } : {},
   }).map(([name, value]) => [name, String(value)])));
+  element.language.href = `?lang=${otherLanguage}${location.hash}`;
 }
 
 /** Takes the view from the address. A value that is not a number or is out of range is ignored. */
