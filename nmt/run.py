@@ -9,7 +9,8 @@ from nmt.insight.ablation import ABLATIONS, Ablations, ablate, readable_pairs
 from nmt.insight.attribution_maps import attribution_maps, chosen_method
 from nmt.insight.forced_maps import IdPair, first_ranked, forced_maps
 from nmt.insight.interventions import Intervention, InterventionEffect, intervene
-from nmt.maps.attention_map import AttentionMap, SentenceMaps
+from nmt.maps.attention_map import SentenceMaps
+from nmt.maps.notebook import LineMaps
 from nmt.runs.load import LoadedRun
 from nmt.runs.search import Engine, build_translator, named_search, search_config
 from nmt.scoring.forced_scores import Perplexity, log_probs, perplexity
@@ -109,11 +110,11 @@ class Run:
         """The perplexity of the targets per piece, word and character; pairs too long for the model are left out."""
         return perplexity(self.score(sources, targets, documents=documents), self.runs[0], targets)
 
-    def attend(self, sources: Sequence[str], targets: Sequence[str] | None = None) -> list[list[AttentionMap]]:
+    def attend(self, sources: Sequence[str], targets: Sequence[str] | None = None) -> LineMaps:
         """The attention maps of each pair at every site: arrays (layers, heads, rows, columns) with labels.
 
-        Without `targets` the maps are those of the best translation. A pair has no maps if one side is empty or too
-        long for the model. Raises Mistake for an ensemble.
+        A notebook displays them. Without `targets` the maps are those of the best translation. A pair has no maps if
+        one side is empty or too long for the model. Raises Mistake for an ensemble.
         """
         run = self._single()
         pairs = self._id_pairs(run, sources, targets)
@@ -127,7 +128,7 @@ class Run:
         method: str = "integrated_gradients",
         contrast: str | None = None,
         steps: int | None = None,
-    ) -> list[list[AttentionMap]]:
+    ) -> LineMaps:
         """How much each source piece matters for each target piece: one map per pair, with one layer and head.
 
         `attribution` holds signed values of shape (1, 1, target + 1, source + 1), EOS included, and `weights` holds
@@ -223,8 +224,8 @@ class Run:
         )
 
 
-def _by_line(sentences: Iterable[SentenceMaps], lines: int) -> list[list[AttentionMap]]:
-    maps: list[list[AttentionMap]] = [[] for _ in range(lines)]
+def _by_line(sentences: Iterable[SentenceMaps], lines: int) -> LineMaps:
+    maps = LineMaps([] for _ in range(lines))
     for sentence in sentences:
         maps[sentence.line - 1] = sentence.maps
     return maps

@@ -2,13 +2,17 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from nmt.errors import Mistake
 from nmt.sites import SITES, Attended
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+    import pandas
 
 BOS, EOS = "<s>", "</s>"
 
@@ -62,6 +66,41 @@ class AttentionMap:
             return self.local.allowed
         mask = visible_by_site(self.site, self.weights.shape[-2:]) if self.mask is None else self.mask
         return mask[None, None]
+
+    def plot(
+        self,
+        layer: int | None = None,
+        head: int | None = None,
+        *,
+        row: Literal["predicts", "reads"] = "predicts",
+        words: bool = True,
+        title: str = "",
+        axes: Any = None,
+    ) -> "matplotlib.axes.Axes":
+        """Draws the map on axes of matplotlib, by default new ones, and returns them.
+
+        The map is that of one layer and head; None means the mean over all layers or heads. Its rows are labeled by
+        the words that they predict or read; without `words`, by pieces. Raises Mistake for a layer or head that the
+        map does not have.
+        """
+        from nmt.maps.notebook import plot_map  # which imports this module
+
+        return plot_map(self, layer, head, row=row, words=words, title=title, axes=axes)
+
+    def to_frame(self, row: Literal["predicts", "reads"] = "predicts") -> "pandas.DataFrame":
+        """A table with a row for each weight: site, layer, head, row, column, target and source piece, and weight.
+
+        An attribution also has its signed values. Raises Mistake if pandas is not installed.
+        """
+        from nmt.maps.notebook import frame_of
+
+        return frame_of(self, row)
+
+    def _repr_html_(self) -> str:
+        """What a notebook displays."""
+        from nmt.maps.notebook import map_html
+
+        return map_html(self)
 
 
 def visible_by_site(site: str, shape: tuple[int, ...]) -> Bool[np.ndarray, "rows columns"]:

@@ -53,9 +53,10 @@ _FALLBACKS = (
 )
 # Reversed magma is perceptually uniform, but yellow at 0. With white at 0, lightness still decreases evenly.
 _STOPS = np.linspace(0, 1, 16)[2:]
-_COLORS = LinearSegmentedColormap.from_list(
+COLORS = LinearSegmentedColormap.from_list(
     "attention", [(0.0, "white"), *zip(_STOPS, colormaps["magma_r"](0.9 * _STOPS), strict=True)]
 )
+"""The colors of weights from 0 to the largest one."""
 _FEW, _MANY = 20, 60
 _INK = "#333333"
 # A large grid is drawn at a lower resolution, so that it fits into memory.
@@ -284,6 +285,28 @@ def heat_map_frames(
     return frames
 
 
+def draw_on(
+    axes: Axes,
+    weights: Float[np.ndarray, "target source"],
+    source_labels: Sequence[str],
+    target_labels: Sequence[str],
+    look: Look,
+) -> None:
+    """Draws one map with labels, names and a color bar on axes that the caller has placed.
+
+    Raises Mistake if the labels do not fit the map, or if the map is empty.
+    """
+    _check_labels(weights.shape, source_labels, target_labels)
+    size = _size_for(max(weights.shape), look)
+    most = look.max_weight or max(float(weights.max()), 1e-6)
+    image = axes.imshow(weights, cmap=look.palette or COLORS, vmin=0, vmax=most)
+    _label(axes, source_labels, target_labels, size=size.font, fonts=look.fonts)
+    _name_sides(axes, look, size.font)
+    _write_title(axes, look, size.font)
+    bar = axes.figure.colorbar(image, ax=axes, shrink=0.8, label="weight")
+    bar.outline.set_visible(False)
+
+
 def _check_labels(shape: Sequence[int], source_labels: Sequence[str], target_labels: Sequence[str]) -> None:
     if tuple(shape) != (len(target_labels), len(source_labels)) or 0 in shape:
         raise Mistake(
@@ -338,7 +361,7 @@ def _figure(
     for layer, head in np.ndindex(layers, heads):
         corner = head * (across + gap[0]) / wide, 1 - (layer * (down + gap[1]) + down) / high
         axes = figure.add_axes((*corner, across / wide, down / high))
-        image = axes.imshow(weights[layer, head], cmap=look.palette or _COLORS, vmin=0, vmax=most, aspect="auto")
+        image = axes.imshow(weights[layer, head], cmap=look.palette or COLORS, vmin=0, vmax=most, aspect="auto")
         # Only the maps at the edges have labels: those inside would cover their neighbors.
         sides = labels[0] if layer == 0 else (), labels[1] if head == 0 else ()
         _label(axes, *sides, size=size.font, fonts=look.fonts)
@@ -365,7 +388,7 @@ def _figure_of_panels(panels: Sequence[Panel], look: Look, size: _Size) -> Figur
     lefts, overhang = [0.0], 0.0  # where each map starts, in inches; how far the name before it sticks out
     for number, (panel, across) in enumerate(zip(panels, widths, strict=True)):
         axes = figure.add_axes((0, 0, 1, 1))
-        image = axes.imshow(panel.weights, cmap=look.palette or _COLORS, vmin=0, vmax=most, aspect="auto")
+        image = axes.imshow(panel.weights, cmap=look.palette or COLORS, vmin=0, vmax=most, aspect="auto")
         rows_named = number > 0 and list(panel.target_labels) == list(panels[number - 1].target_labels)
         _label(axes, panel.source_labels, () if rows_named else panel.target_labels, size=size.font, fonts=look.fonts)
         # About 0.6 of the font size is the mean width of a letter.

@@ -58,7 +58,8 @@ VIETNAMESE = {
     ),
     "Invalid request: the body looks like JSON, but is declared a form; send the header Content-Type: "
     "application/json.": (
-        f"{_INVALID} nội dung giống JSON nhưng được gửi dưới dạng biểu mẫu; hãy gửi tiêu đề Content-Type: application/json."
+        f"{_INVALID} nội dung giống JSON nhưng được gửi dưới dạng biểu mẫu; hãy gửi tiêu đề Content-Type: "
+        "application/json."
     ),
     "Invalid request: the body must be a JSON object.": f"{_INVALID} nội dung phải là một đối tượng JSON.",
     "Invalid request: the text is not UTF-8; send UTF-8.": f"{_INVALID} văn bản không phải là UTF-8; hãy gửi UTF-8.",
@@ -108,7 +109,9 @@ VIETNAMESE = {
     "half_width needs a local window, which only cross attention can have, not {site}.": (
         "half_width cần cửa sổ cục bộ; chỉ chú ý chéo (cross) mới có, {site} thì không."
     ),
-    "half_width is {half_width}; it must be at least {least}.": "half_width là {half_width}; nó phải ít nhất là {least}.",
+    "half_width is {half_width}; it must be at least {least}.": (
+        "half_width là {half_width}; nó phải ít nhất là {least}."
+    ),
     "There are {number} weights; {site} has {columns} columns.": "Có {number} trọng số, nhưng {site} có {columns} cột.",
     "The link {i}-{j} does not fit {source} source and {target} target words; count words from 0 and write the source "
     "word first.": (
@@ -121,18 +124,19 @@ VIETNAMESE = {
     "method=occlusion.": (
         "method=value_zeroing so sánh các vectơ nên không dùng contrast; hãy bỏ contrast hoặc dùng method=occlusion."
     ),
-    "contrast is '{contrast}', which is not a piece; it must be one piece of the target vocabulary, such as a row label "
-    "of a map.": (
-        "contrast là '{contrast}', không phải là từ con; hãy dùng đúng một từ con của ngôn ngữ đích, chẳng hạn nhãn của "
-        "một hàng trong bản đồ."
+    "contrast is '{contrast}', which is not a piece; it must be one piece of the target vocabulary, such as a row "
+    "label of a map.": (
+        "contrast là '{contrast}', không phải là từ con; hãy dùng đúng một từ con của ngôn ngữ đích, chẳng hạn nhãn "
+        "của một hàng trong bản đồ."
     ),
     "contrast is '{contrast}', which is {number} pieces, {pieces}; it must be one piece of the target vocabulary, such "
     "as a row label of a map.": (
-        "contrast là '{contrast}', gồm {number} từ con, {pieces}; hãy dùng đúng một từ con của ngôn ngữ đích, chẳng hạn "
-        "nhãn của một hàng trong bản đồ."
+        "contrast là '{contrast}', gồm {number} từ con, {pieces}; hãy dùng đúng một từ con của ngôn ngữ đích, chẳng "
+        "hạn nhãn của một hàng trong bản đồ."
     ),
     "Only a beam search has steps to watch, but this run samples; use a run with search=beam.": (
-        "Chỉ tìm kiếm chùm (beam search) mới có các bước để xem, còn mô hình này lấy mẫu; hãy dùng mô hình có search=beam."
+        "Chỉ tìm kiếm chùm (beam search) mới có các bước để xem, còn mô hình này lấy mẫu; hãy dùng mô hình có "
+        "search=beam."
     ),
     "scorer=location has weights for {most} positions, but the sentence has {length}; shorten the sentence, or train "
     "with a larger scorer.max_length.": (

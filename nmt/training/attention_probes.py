@@ -14,6 +14,7 @@ from nmt.insight.forced_maps import IdPair, forced_maps
 from nmt.insight.provenance import described_files, described_run, described_sites
 from nmt.maps.map_files import write_maps
 from nmt.runs.load import LoadedRun
+from nmt.training.tensorboard import show_maps
 
 # Maps of longer sentences are not readable.
 _MOST_PIECES = 60
@@ -47,9 +48,10 @@ class AttentionProbes(Callback):
             "lines": self._pairs[-1].line,
         }
         folder = run.directory.path / _FOLDER
-        sentences = forced_maps(run, self._pairs, batch_tokens=_MOST_PIECES**2)
+        sentences = list(forced_maps(run, self._pairs, batch_tokens=_MOST_PIECES**2))
         write_maps(folder / f"step_{step:07}", sentences, described_sites(run.model), made_from)
         thin_out(sorted(folder.glob("step_*")))
+        show_maps(trainer, sentences)
 
 
 def thin_out(steps: list[Path]) -> None:

@@ -21,6 +21,7 @@ from nmt.runs.load import LoadedRun
 from nmt.runs.search import longest_source
 from nmt.scoring.references import is_tokenized, read_references
 from nmt.training.attention_probes import AttentionProbes, probe_pairs
+from nmt.training.tensorboard import show_translations
 
 logger = logging.getLogger(__name__)
 
@@ -88,10 +89,11 @@ class ValidationBleu(Callback):
         self._latest = time.monotonic() - start
         self._spent += self._latest
         self._validations += 1
-        self._show(trainer.global_step, outputs)
+        self._show(trainer, outputs)
         return self._bleu(outputs, self._references)
 
-    def _show(self, step: int, outputs: Sequence[str]) -> None:
+    def _show(self, trainer: Trainer, outputs: Sequence[str]) -> None:
+        step = trainer.global_step
         distinct = len(set(outputs))
         if self._validations > 1 and distinct <= max(1, _COLLAPSED * len(outputs)):
             logger.warning(
@@ -101,7 +103,9 @@ class ValidationBleu(Callback):
                 len(outputs),
                 distinct,
             )
-        for source, reference, output in list(zip(self._sources, self._references, outputs, strict=True))[:_SAMPLES]:
+        samples = list(zip(self._sources, self._references, outputs, strict=True))[:_SAMPLES]
+        show_translations(trainer, samples)
+        for source, reference, output in samples:
             logger.info(
                 "step %d\n  source      %s\n  reference   %s\n  hypothesis  %s", step, source, reference, output
             )

@@ -42,7 +42,7 @@ class Validated:
         self.clock = clock
         self.logged: list[float] = []
         self.callback = ValidationBleu(Scripted(clock, seconds, outputs), outputs, outputs, lambda h, r: 7.0, share)
-        self.trainer = Mock(spec=Trainer, should_stop=False, is_global_zero=True, global_step=3)
+        self.trainer = Mock(spec=Trainer, should_stop=False, is_global_zero=True, global_step=3, loggers=[])
         self.trainer.strategy.broadcast = lambda value: value
         self.task = Mock(spec=LightningModule, device=torch.device("cpu"))
         self.task.log = lambda name, value, **_: self.logged.append(value)

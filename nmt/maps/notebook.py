@@ -1,0 +1,201 @@
+"""Attention maps in a notebook: as HTML that needs no script and no network, as axes of matplotlib, as a table."""
+
+import base64
+import html
+import unicodedata
+from collections.abc import Sequence
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Float
+from PIL import Image
+
+from nmt.errors import Mistake
+from nmt.maps.attention_map import BOS, EOS, AttentionMap, selected
+from nmt.maps.words import PieceRow, labeled, text_of
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+    import pandas
+
+_CELL, _LETTER, _LONGEST = 24, 7.5, 18  # pixels, and letters in a label
+_THUMBNAIL = 72
+_MOST_SENTENCES = 10
+"""Further sentences would make the notebook too large to open."""
+# Notebooks are dark or light; a map is on white paper in both.
+_STYLE = "padding:8px 12px;background:#fff;color:#1d1b22;font:14px/1.5 system-ui,sans-serif;color-scheme:light"
+_MUTED = "color:#625e6b;font-size:12px"
+
+
+class LineMaps(list[list[AttentionMap]]):
+    """The maps of several sentence pairs, a list for each pair, which a notebook displays."""
+
+    def _repr_html_(self) -> str:
+        shown = "".join(_pair_html(number, maps) for number, maps in enumerate(self[:_MOST_SENTENCES]))
+        rest = len(self) - _MOST_SENTENCES
+        if rest > 0:
+            shown += f"<p>{rest} more: show one with [{_MOST_SENTENCES}:] or [number].</p>"
+        return f'<div style="{_STYLE}">{shown}</div>'
+
+
+def map_html(item: AttentionMap) -> str:
+    """A map between words, averaged over layers and heads, and below it a small one for each layer and head."""
+    return f'<div style="{_STYLE}">{_map_html(item)}</div>'
+
+
+def plot_map(
+    item: AttentionMap,
+    layer: int | None = None,
+    head: int | None = None,
+    *,
+    row: PieceRow = "predicts",
+    words: bool = True,
+    title: str = "",
+    axes: Any = None,
+) -> "matplotlib.axes.Axes":
+    """Draws a map on `axes`, by default on those of a new figure, and returns them."""
+    from matplotlib import pyplot  # takes half a second to load, and its figures are windows on some machines
+
+    from nmt.maps.plots import Look, draw_on
+
+    _check("layer", layer, item.weights.shape[0])
+    _check("head", head, item.weights.shape[1])
+    shown = labeled(item, row, words=words)
+    weights = selected(shown.weights, layer, head)
+    if axes is None:
+        high, wide = (1.5 + 0.34 * number for number in weights.shape)
+        axes = pyplot.subplots(figsize=(wide, high), layout="constrained")[1]
+    draw_on(axes, weights, shown.columns, shown.rows, Look(title=title))
+    return axes
+
+
+def frame_of(item: AttentionMap, row: PieceRow = "predicts") -> "pandas.DataFrame":
+    """A table with a row for each weight. Raises Mistake if pandas is not installed."""
+    try:
+        import pandas
+    except ModuleNotFoundError as error:
+        raise Mistake("to_frame needs pandas, which is not installed; run pip install pandas first.") from error
+    layers, heads, rows, columns = (axis.ravel() for axis in np.indices(item.weights.shape))
+    labels = item.inputs if row == "reads" else item.outputs
+    values: dict[str, Any] = {
+        "site": item.site,
+        "layer": layers,
+        "head": heads,
+        "row": rows,
+        "column": columns,
+        "target": np.array(labels, dtype=object)[rows],
+        "source": np.array(item.columns, dtype=object)[columns],
+        "weight": item.weights.ravel(),
+    }
+    if item.attribution is not None:
+        values["attribution"] = item.attribution.ravel()
+    return pandas.DataFrame(values)
+
+
+def _check(name: str, index: int | None, number: int) -> None:
+    if index is not None and not 0 <= index < number:
+        raise Mistake(
+            f"{name} is {index}; this map has {number}, counted from 0: use a smaller one, or None for the mean."
+        )
+
+
+def _pair_html(number: int, maps: Sequence[AttentionMap]) -> str:
+    if not maps:
+        return f"<p>{number}: no maps, because a side is empty or too long for the model.</p>"
+    texts = []
+    by_site = {item.site: item for item in maps}
+    first = by_site.get("cross", maps[0])
+    for pieces in (first.columns, first.outputs):
+        text = html.escape(text_of([piece for piece in pieces if piece not in (BOS, EOS)]))
+        if text not in texts:  # an encoder's map has one sentence on both sides
+            texts.append(text)
+    sites = sorted(maps, key=lambda item: item.site != "cross")
+    details = "".join(
+        f'<details{" open" if item is sites[0] else ""}><summary style="cursor:pointer">{html.escape(item.site)}'
+        f"</summary>{_map_html(item)}</details>"
+        for item in sites
+    )
+    return f'<div style="margin-bottom:12px"><b>{" → ".join(texts)}</b>{details}</div>'
+
+
+def _map_html(item: AttentionMap) -> str:
+    shown = labeled(item, words=True)
+    layers, heads = item.weights.shape[:2]
+    drawing = _drawing(selected(shown.weights, None, None), shown.rows, shown.columns)
+    if layers * heads == 1:
+        return f'<div style="overflow-x:auto">{drawing}</div>'
+    most = float(item.weights.max())
+    table = "".join(
+        f'<tr><th style="{_MUTED};text-align:left;padding-right:6px">layer {layer}</th>'
+        + "".join(
+            f'<td style="padding:2px">{_thumbnail(item.weights[layer, head], most, f"layer {layer}, head {head}")}</td>'
+            for head in range(heads)
+        )
+        + "</tr>"
+        for layer in range(layers)
+    )
+    names = "".join(f'<th style="{_MUTED}">head {head}</th>' for head in range(heads))
+    return (
+        f'<div style="{_MUTED}">mean of {layers} × {heads} heads; rows: target, columns: source; dark: a large weight'
+        f'</div><div style="overflow-x:auto">{drawing}<table style="border-collapse:collapse;margin-top:6px">'
+        f"<tr><td></td>{names}</tr>{table}</table></div>"
+    )
+
+
+def _drawing(weights: Float[np.ndarray, "rows columns"], rows: Sequence[str], columns: Sequence[str]) -> str:
+    """A map as SVG, with the exact weight of each cell as its tooltip."""
+    left = 12 + max(map(_width, rows))
+    top = 12 + round(0.71 * max(map(_width, columns)))
+    # The last labels, which are slanted, end to the right of the cells.
+    over = max(0.71 * _width(text) - (len(columns) - number - 0.5) * _CELL for number, text in enumerate(columns))
+    wide, high = round(left + _CELL * len(columns) + max(over, 4)), top + _CELL * len(rows) + 4
+    colors = _colors(weights, float(weights.max()))
+    text = 'font-family="system-ui,sans-serif" font-size="13" fill="#1d1b22"'
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide}" height="{high}" viewBox="0 0 {wide} {high}" '
+        'role="img">'
+    ]
+    for number, label in enumerate(columns):
+        at = f"translate({left + (number + 0.5) * _CELL:g} {top - 6}) rotate(-45)"
+        parts.append(f'<text {text} transform="{at}">{_short(label)}</text>')
+    for number, label in enumerate(rows):
+        y = top + (number + 0.5) * _CELL + 4.5
+        parts.append(f'<text {text} x="{left - 6}" y="{y:g}" text-anchor="end">{_short(label)}</text>')
+    for (i, j), weight in np.ndenumerate(weights):
+        red, green, blue = colors[i, j]
+        x, y = left + j * _CELL, top + i * _CELL
+        tip = html.escape(f"{rows[i]} → {columns[j]}: {weight:.3f}")
+        parts.append(
+            f'<rect x="{x}" y="{y}" width="{_CELL}" height="{_CELL}" fill="#{red:02x}{green:02x}{blue:02x}" '
+            f'stroke="#e4e1e8" stroke-width="1"><title>{tip}</title></rect>'
+        )
+    return "".join(parts) + "</svg>"
+
+
+def _thumbnail(weights: Float[np.ndarray, "rows columns"], most: float, name: str) -> str:
+    """A small picture of a map, one pixel for each weight."""
+    file = BytesIO()
+    Image.fromarray(_colors(weights, most)).save(file, "png")
+    data = base64.b64encode(file.getvalue()).decode("ascii")
+    high = round(_THUMBNAIL * min(max(weights.shape[0] / weights.shape[1], 0.5), 2))
+    return (
+        f'<img src="data:image/png;base64,{data}" alt="{name}" title="{name}" width="{_THUMBNAIL}" height="{high}" '
+        'style="image-rendering:pixelated;border:1px solid #e4e1e8;max-width:none">'
+    )
+
+
+def _colors(weights: Float[np.ndarray, "rows columns"], most: float) -> np.ndarray:
+    """Red, green and blue of each weight, as in all pictures of maps."""
+    from nmt.maps.plots import COLORS
+
+    return COLORS(weights / max(most, 1e-6), bytes=True)[..., :3]
+
+
+def _width(text: str) -> float:
+    """About the width of a label in pixels."""
+    return _LETTER * sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text[:_LONGEST])
+
+
+def _short(text: str) -> str:
+    return html.escape(text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…")

@@ -1,0 +1,101 @@
+"""Attention maps in a notebook: HTML, axes and tables."""
+
+import re
+import sys
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from nmt.errors import Mistake
+from nmt.maps.attention_map import BOS, EOS, AttentionMap
+from nmt.maps.notebook import LineMaps
+
+PIECES = ["▁chú", "ng", "▁<i>", EOS]
+SOURCE = ["▁w", "e", "▁drink", EOS]
+
+
+def cross(layers: int = 2, heads: int = 3) -> AttentionMap:
+    weights = np.random.default_rng(0).dirichlet(np.ones(4), size=(layers, heads, 4)).astype(np.float32)
+    return AttentionMap("cross", weights, [BOS, *PIECES[:-1]], PIECES, SOURCE)
+
+
+def parsed(html: str) -> ElementTree.Element:
+    """The HTML, which is also XML except for the elements that have no end."""
+    return ElementTree.fromstring(re.sub(r"(<img [^>]*)>", r"\1/>", html))
+
+
+def test_a_notebook_shows_the_mean_map_between_words_and_every_head() -> None:
+    item = cross()
+    page = parsed(item._repr_html_())
+    svg = "{http://www.w3.org/2000/svg}"
+    assert [text.text for text in page.iter(f"{svg}text")] == ["we", "drink", EOS, "chúng", "<i>", EOS]
+    tips = [tip.text for tip in page.iter(f"{svg}title")]
+    # A word's row is the mean of its pieces' rows, and its column the sum of theirs.
+    expected = item.weights.mean((0, 1))[:2, :2].sum(1).mean()
+    assert tips[0] == f"chúng → we: {expected:.3f}"
+    assert len(tips) == 9
+    assert [image.get("title") for image in page.iter("img")][:4] == [
+        "layer 0, head 0",
+        "layer 0, head 1",
+        "layer 0, head 2",
+        "layer 1, head 0",
+    ]
+
+
+def test_what_a_notebook_shows_needs_no_script_and_no_network() -> None:
+    page = LineMaps([[cross()], [cross(1, 1)], []])._repr_html_()
+    assert "<script" not in page
+    assert "<i>" not in page, "text is escaped"
+    addresses = re.findall(r"(?:src|href|url)\W+([^\s\"')]{0,20})", page)
+    assert {address.partition(";")[0] for address in addresses} == {"data:image/png"}
+    assert set(re.findall(r"https?://[^\s\"']+", page)) == {"http://www.w3.org/2000/svg"}
+
+
+def test_a_list_of_maps_shows_each_sentence_with_cross_attention_open() -> None:
+    encoder = AttentionMap("encoder_self", cross().weights, SOURCE, SOURCE, SOURCE)
+    html = LineMaps([[encoder, cross()], []])._repr_html_()
+    assert re.findall(r"<details( open)?><summary[^>]*>(\w+)", html) == [(" open", "cross"), ("", "encoder_self")]
+    page = parsed(html.replace("<details open>", "<details>"))
+    assert [title.text for title in page.iter("b")] == ["we drink → chúng <i>"]
+    assert "1: no maps, because a side is empty or too long for the model." in "".join(page.itertext())
+    many = LineMaps([[cross(1, 1)]] * 12)._repr_html_()
+    assert many.count("<b>") == 10
+    assert "2 more: show one with [10:] or [number]." in many
+
+
+def test_a_map_is_drawn_on_axes_that_are_returned() -> None:
+    item = cross()
+    axes = item.plot(layer=1, head=2, words=False, title="drawn")
+    np.testing.assert_array_equal(axes.get_images()[0].get_array(), item.weights[1, 2])
+    assert [label.get_text() for label in axes.get_yticklabels()] == PIECES
+    assert [label.get_text() for label in axes.get_xticklabels()] == SOURCE
+    assert axes.get_title(loc="left") == "drawn"
+    from matplotlib import pyplot
+
+    given = pyplot.figure().add_subplot()
+    assert item.plot(row="reads", axes=given) is given
+    assert [label.get_text() for label in given.get_yticklabels()] == [BOS, "chúng", "<i>"]
+    pyplot.close("all")
+    with pytest.raises(Mistake, match="head is 3; this map has 3, counted from 0"):
+        item.plot(head=3)
+
+
+def test_a_map_becomes_a_table_with_a_row_for_each_weight() -> None:
+    item = cross()
+    frame = item.to_frame()
+    assert list(frame.columns) == ["site", "layer", "head", "row", "column", "target", "source", "weight"]
+    assert len(frame) == item.weights.size
+    one = frame.query("layer == 1 and head == 2").pivot(index="row", columns="column", values="weight")
+    np.testing.assert_array_equal(one.to_numpy(), item.weights[1, 2])
+    assert list(frame.target[:5]) == [*["▁chú"] * 4, "ng"]
+    assert list(frame.source[:4]) == SOURCE
+    assert list(item.to_frame("reads").target[:1]) == [BOS]
+    signed = AttentionMap("cross", item.weights, item.inputs, item.outputs, item.columns, attribution=-item.weights)
+    assert (signed.to_frame().attribution == -signed.to_frame().weight).all()
+
+
+def test_without_pandas_a_sentence_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(Mistake, match="to_frame needs pandas, which is not installed; run pip install pandas first"):
+        cross().to_frame()
