@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import torch
 
 from nmt.attention import Attention
-from nmt.attention.scorers import Additive, Concat
+from nmt.attention.scorers import Additive, Concat, Gaussian
 from nmt.insight.sentence_pair import check_index, check_site, forced_log_probs
 from nmt.maps.attention_map import site_labels
 from nmt.runs.load import LoadedRun
@@ -15,8 +15,11 @@ class Cells(NamedTuple):
     """One row of a map at one site, layer and head, and what it was computed from.
 
     scores[i] = score(query, keys[i]), weights = normalizer(scores) over the allowed columns, and
-    context = sum_i weights[i] values[i]. A local-p window multiplies the weights by its prior; if it renormalizes, it
+    context = sum_i weights[i] values[i]. A local-p window multiplies the weights by its prior; if `renormalized`, it
     adds the log of the prior to the scores instead.
+
+    The score is vector . tanh(query + key) for the additive and concat scorers, query . key - |key|^2 / 2 for the
+    Gaussian ones, 0 for none, and query . key for the others.
     """
 
     scorer: str
@@ -29,16 +32,16 @@ class Cells(NamedTuple):
     query: list[float]
     """After the scorer's projection."""
     keys: list[list[float]]
-    """After the scorer's projection, one for each column."""
+    """After the scorer's projection, one for each column; for the location score, the row of its matrix."""
     vector: list[float] | None
-    """v in the additive and concat scores, v . tanh(query + key); None for other scorers.
-
-    Their score is query . key, except for the location score, which depends only on the query and the column.
-    """
+    """v in the additive and concat scores; None for other scorers."""
     scores: list[float]
     allowed: list[bool]
     log_prior: list[float] | None
     """log g of a local-p window; None for other windows."""
+    renormalized: bool
+    center: float | None
+    """p_t of a local window; None for the global one."""
     weights: list[float]
     values: list[list[float]]
     context: list[float]
@@ -65,22 +68,28 @@ def cells(run: LoadedRun, source: list[int], target: list[int], site: str, layer
     with torch.inference_mode():
         view = attention.window(mask, asking)
         projected = attention.scorer.project_queries(queries)
+        vectors = attention.scorer.key_vectors(keys)
         scores = attention.scorer.score(projected, keys)
         context, weights = attention.attend(queries, keys, values, mask, asking)
     allowed = view.mask.expand(weights.shape)[0, head, index]
     prior = None if view.log_prior is None else view.log_prior[0, head, index].tolist()
+    center = None if view.center is None else float(view.center.expand(1, attention.num_heads, -1, -1)[0, head, index])
+    # The Gaussian scorers append columns that turn their score into an inner product.
+    width = queries.shape[-1] if isinstance(attention.scorer, Gaussian) else projected.shape[-1]
     return Cells(
         type(attention.scorer).__name__,
         type(attention.normalizer).__name__,
         type(attention.window).__name__,
         labels.inputs[row],
         labels.columns,
-        projected[0, min(head, projected.shape[1] - 1), index].tolist(),
-        keys[0, min(head, keys.shape[1] - 1)].tolist(),
+        projected[0, min(head, projected.shape[1] - 1), index, :width].tolist(),
+        vectors[0, min(head, vectors.shape[1] - 1), :, :width].tolist(),
         attention.scorer.vector[head].tolist() if isinstance(attention.scorer, (Additive, Concat)) else None,
         scores[0, head, index].tolist(),
         allowed.tolist(),
         prior,
+        view.renormalized,
+        center,
         weights[0, head, index].tolist(),
         values[0, min(head, values.shape[1] - 1)].tolist(),
         context[0, head, index].tolist(),

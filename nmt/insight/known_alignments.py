@@ -23,6 +23,7 @@ from nmt.maps.links import (
     read_alignments,
     selected_word_map,
 )
+from nmt.maps.words import word_map
 from nmt.runs.load import LoadedRun
 from nmt.text import normalize
 from nmt.text.lines import iter_lines
@@ -54,6 +55,8 @@ class Agreement(NamedTuple):
     """
     rates: dict[str, Rates]
     """How well each entry of `links` agrees with `gold`."""
+    error_rates: list[list[float]]
+    """The alignment error rate of each layer and head by itself, with its links chosen like those of 'model'."""
 
 
 @cache
@@ -103,4 +106,6 @@ def agreement(run: LoadedRun, pair: AlignedPair, choice: MapSelector, guess: Seq
         **({"guess": frozenset(guess)} if guess else {}),
     }
     agreement_of = {name: rates([predicted], [pair.gold]) for name, predicted in links.items()}
-    return Agreement(source_words, target_words, weights, pair.gold, links, agreement_of)
+    every = word_map(cross.weights, *pieces, choice.row)
+    error_rates = [[rates([argmax_links(head)], [pair.gold]).aer for head in layer] for layer in every]
+    return Agreement(source_words, target_words, weights, pair.gold, links, agreement_of, error_rates)

@@ -261,6 +261,7 @@ async def align(request: Request, service: ThisService, question: AlignQuestion)
             "possible": sorted(comparison.gold.possible - comparison.gold.sure),
             "links": {name: sorted(links) for name, links in comparison.links.items()},
             "rates": {name: rate._asdict() for name, rate in comparison.rates.items()},
+            "error_rates": comparison.error_rates,
         }
 
     return await computed(request, service, question, action)

@@ -296,9 +296,18 @@ def test_rows_and_alternatives_are_those_of_the_server(page: Any, base: LoadedRu
         assert seen
         for column in seen:
             assert found["scores"][column] == pytest.approx(expected_row.scores[column], abs=CLOSE)
-            if found["scorer"] not in ("Location", "NoScore", "Additive", "Concat"):
-                product = float(np.dot(found["query"], found["keys"][column]))
-                assert product == pytest.approx(found["scores"][column], abs=CLOSE), "as the page works it out"
+            assert worked(found, column) == pytest.approx(found["scores"][column], abs=CLOSE), "as the page draws it"
+            assert worked(expected_row._asdict(), column) == pytest.approx(expected_row.scores[column], abs=CLOSE)
+        assert (found["renormalized"], found["row"]) == (expected_row.renormalized, expected_row.row)
+        assert found["center"] == (None if expected_row.center is None else pytest.approx(expected_row.center, abs=CLOSE))
+
+
+def worked(row: dict[str, Any], column: int) -> float:
+    """A score from its parts."""
+    query, key = np.array(row["query"]), np.array(row["keys"][column])
+    if row["vector"] is not None:
+        return float(np.dot(row["vector"], np.tanh(query + key)))
+    return float(np.dot(query, key)) - (float(np.dot(key, key)) / 2 if row["scorer"].startswith("Gaussian") else 0)
 
 
 @pytest.mark.skipif(not SOAK, reason="All combinations take minutes; make soak tries them.")

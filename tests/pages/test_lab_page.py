@@ -139,7 +139,8 @@ def test_a_cell_is_explained(page: Any) -> None:
     page.locator("#layer").select_option("0")
     page.locator("#head").select_option("1")
     cell(page, 1, 2).click()
-    page.locator("#explanation summary").click()
+    page.locator("#explanation > summary").click()
+    page.locator("#numbers-details summary").click()
     page.locator("#numbers tr").first.wait_for()
     weights = [
         float(text) for text in page.locator("#numbers tr:not(:first-child) td:nth-child(2)").all_text_contents()

@@ -209,6 +209,8 @@ def test_the_links_of_an_example_are_those_of_the_library(client: TestClient, he
     assert {tuple(link) for link in answered["links"]["model"]} == expected.links["model"]
     assert answered["rates"] == {name: each._asdict() for name, each in expected.rates.items()}
     np.testing.assert_allclose(answered["weights"], expected.weights, rtol=0, atol=ROUNDED)
+    assert np.array(answered["error_rates"]).shape == (2, 2), "of each layer and head"
+    assert answered["error_rates"][1][0] == expected.rates["model"].aer
     gold = {tuple(link) for link in [*answered["sure"], *answered["possible"]]}
     assert gold == pair.gold.possible
 

@@ -52,6 +52,22 @@ export function fillTable(table, rows) {
     (r === 0 || c === 0) && text ? make("th", { scope: r === 0 ? "col" : "row" }, text) : make("td", {}, text)))));
 }
 
+/** The arrow keys move the focus among the buttons of a table, one of which the Tab key reaches. @param {HTMLTableElement} table */
+export function listenToTable(table) {
+  table.addEventListener("keydown", (event) => {
+    const move = ARROWS[event.key], from = hit(event, "button"), cell = /** @type {HTMLTableCellElement | null} */ (from?.closest("td"));
+    if (!move || !from || !cell || hasModifier(event)) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const row = table.rows[/** @type {HTMLTableRowElement} */ (cell.parentElement).rowIndex + move[0]];
+    const next = row?.cells[cell.cellIndex + move[1]]?.querySelector("button");
+    if (!next) return;
+    from.tabIndex = -1;
+    next.tabIndex = 0;
+    next.focus();
+  });
+}
+
 /** @param {PageElement} select @param {(string | number)[][]} choices value and text of each @param {string | number} chosen */
 export function fillSelect(select, choices, chosen) {
   select.replaceChildren(...choices.map(([value, text]) => new Option(String(text), String(value), false, String(value) === String(chosen))));

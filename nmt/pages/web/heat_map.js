@@ -56,6 +56,19 @@ export function annotatedLayout(place, { rows, columns }) {
 }
 
 /**
+ * Layouts with the same cells, so that the rows of maps side by side are at the same heights.
+ * @param {{ map: AttentionMap, layout: Layout }[]} several @returns {Layout[]}
+ */
+export function alignedLayouts(several) {
+  const least = (/** @type {"cell" | "left" | "top"} */ key, /** @type {(...numbers: number[]) => number} */ of) => of(...several.map(({ layout }) => layout[key]));
+  const cell = least("cell", Math.min), left = least("left", Math.max), top = least("top", Math.max);
+  return several.map(({ map: { rows, columns }, layout }) => {
+    const bottom = top + cell * rows.length, over = Math.max(...columns.map((text, i) => widthOf(text) * Math.SQRT1_2 - (columns.length - i - 0.5) * cell), 0);
+    return { ...layout, cell, left, top, width: left + Math.max(cell * columns.length + Math.ceil(over), 160), height: bottom + LEGEND, legend: bottom + 10 };
+  });
+}
+
+/**
  * The layout without names and legend. Cells are as large as the width allows, but never too small to read.
  * @param {HTMLElement} place @param {AttentionMap} map @returns {Layout}
  */

@@ -4,13 +4,15 @@
 
 import { darkness, onPaper } from "./colors.js";
 import { button, clamp, element, fillSelect, hasModifier, make, part } from "./dom.js";
-import { annotatedLayout, drawHeatMap } from "./heat_map.js";
+import { alignedLayouts, annotatedLayout, drawHeatMap } from "./heat_map.js";
 import { Unreachable } from "./engine/interface.js";
 import { fillLabels, label } from "./i18n.js";
 import { drawAttribution, fitAttribution, listenToAttribution, showAttribution, shownAttribution } from "./lab/attribution.js";
 import { engine, isOutdated, latest, sentenceOf } from "./lab/asking.js";
 import { drawBeam } from "./lab/beam.js";
 import { drawGuess, listenToGuess, setPairs } from "./lab/guess.js";
+import { drawHeads, listenToHeads } from "./lab/heads.js";
+import { listenToHover, setShown } from "./lab/hover.js";
 import { blockWord, chooseForLayer, chosenForLayer, drawInspector, setWeight } from "./lab/inspector.js";
 import { selectedMap, tipOf } from "./lab/maps.js";
 import { pictureOf, pngFile, save, svgFile } from "./lab/save.js";
@@ -136,7 +138,7 @@ async function watched(question, isLatest) {
     paragraph.textContent = text;
     // The answer contains only the selected map.
     const shown = selectedMap(map, 0, 0);
-    drawMap(element.intact, shown, shown.most, null, () => {});
+    drawMap(element.intact, shown, shown.most, null, () => {}, annotatedLayout(part(element.intact, ".map"), shown));
   }));
   return { steps, ...found };
 }
@@ -259,7 +261,7 @@ function showTranslation(section, run, translation, compared) {
   const paragraph = part(section, ".translation");
   paragraph.lang = runNamed(run)?.target ?? "";
   const words = translation.text.split(" "), others = new Set(compared?.text.split(" ") ?? words);
-  paragraph.replaceChildren(...words.flatMap((word, i) => [...i ? [" "] : [], make("span", { class: others.has(word) ? "" : "differs" }, word)]));
+  paragraph.replaceChildren(...words.flatMap((word, i) => [...i ? [" "] : [], make("span", { class: others.has(word) ? "" : "differs", "data-word": i }, word)]));
 }
 
 /** @param {Section} section @param {string} text */
@@ -305,30 +307,46 @@ function draw() {
   const minus = differenceShown(maps.intact);
   // Set the layout first, because the width of a section determines the size of its cells.
   element.results.classList.toggle("several", [maps.changed, maps.other, minus].some(Boolean));
-  for (const [name, map] of Object.entries(maps)) {
+  drawHeads(headsShown(), report);
+  /** @type {[string, LabMap][]} */
+  const shown = Object.entries({ ...maps, minus }).flatMap(([name, map]) => map ? [[name, map]] : []);
+  const layouts = alignedLayouts(shown.map(([name, map]) => ({ map, layout: annotatedLayout(part(element[name], ".map"), map) })));
+  shown.forEach(([name, map], i) => {
     const choose = (/** @type {Cell} */ cell) => select(cell, name);
-    if (map) drawMap(element[name], map, most, state.of === name ? selection() : null, choose, name === "intact" ? drag : undefined);
-  }
+    if (name !== "minus") drawMap(element[name], map, most, state.of === name ? selection() : null, choose, layouts[i], name === "intact" ? drag : undefined);
+  });
   if (minus) {
-    const place = part(element.minus, ".map");
-    drawHeatMap(place, minus, annotatedLayout(place, minus), {
+    drawHeatMap(part(element.minus, ".map"), minus, layouts[layouts.length - 1], {
       most: minus.most, selection: state.of === "intact" ? selection() : null, name: element["minus-name"].textContent ?? "",
       choose: (cell) => select(cell, "intact"), signed: true, tip: tipOf(minus),
     });
   }
+  setShown(Object.fromEntries(shown.map(([name, map]) => [name, { map, pieces: piecesOf(name) }])));
   for (const kind of Object.keys(FILES)) element[`save-${kind}`].disabled = !answers.intact;
   inspect();
 }
 
+/** The pieces of the translation whose map a section shows. @param {string} name */
+const piecesOf = (name) => (name === "changed" ? answers.changed : name === "other" ? answers.other : answers.intact)?.pieces ?? [];
+
+/** The maps of all heads of the selected site, of one run or both. @returns {import("./lab/heads.js").Shown[]} */
+function headsShown() {
+  const { layer, head, otherLayer, otherHead, site } = state, own = answers.intact?.maps[site], other = answers.other?.maps[site];
+  return [
+    ...own ? [/** @type {const} */ ({ run: subject.run, maps: own, layer, head, layerKey: "layer", headKey: "head" })] : [],
+    ...other ? [/** @type {const} */ ({ run: subject.second, maps: other, layer: otherLayer, head: otherHead, layerKey: "otherLayer", headKey: "otherHead" })] : [],
+  ];
+}
+
 /**
  * @param {Section} section @param {LabMap} map @param {number} most @param {Cell | null} selected
- * @param {(cell: Cell) => void} choose @param {import("./heat_map.js").Look["drag"]} [dragged]
+ * @param {(cell: Cell) => void} choose @param {import("./heat_map.js").Layout} layout @param {import("./heat_map.js").Look["drag"]} [dragged]
  */
-function drawMap(section, map, most, selected, choose, dragged) {
+function drawMap(section, map, most, selected, choose, layout, dragged) {
   const place = part(section, ".map"), name = `${part(section, "h2").textContent}: ${label(state.site)}`;
   const look = { most, selection: selected, name, choose, drag: dragged, tip: tipOf(map) };
   if (state.view === "lines") drawLines(place, map, look);
-  else drawHeatMap(place, map, annotatedLayout(place, map), look);
+  else drawHeatMap(place, map, layout, look);
 }
 
 /** The difference between two maps with the same rows: after and before a change, or of two runs for one translation. @param {LabMap | null} first */
@@ -347,6 +365,11 @@ function differenceShown(first) {
 }
 
 // ---------------------------------------------------------------- choosing
+
+/** Shows a changed choice of what the answers contain. */
+function redraw() {
+  fitChoices().then(() => { draw(); if (state.revealed) drawGuess(report); }).catch(report);
+}
 
 const selection = () => state.row === null && state.column === null ? null : { row: state.row, column: state.column };
 
@@ -389,7 +412,7 @@ function select({ row, column }, of) {
 
 function inspect() {
   element.tries.hidden = !answers.intact || state.row !== null || state.column !== null || state.changes.length > 0;
-  drawInspector(shownMaps()[state.of], shownMap(answers.forced), answers.intact, { refresh, report });
+  drawInspector(shownMaps()[state.of], shownMap(answers.forced), answers.intact, { refresh, redraw, report });
 }
 
 /** @type {NonNullable<import("./heat_map.js").Look["drag"]>} */
@@ -510,13 +533,13 @@ function listenToChoices() {
     }
   });
   on("second", ({ value }) => { Object.assign(state, { second: value, of: "intact" }); refresh(); });
-  const redraw = () => { fitChoices().then(() => { draw(); if (state.revealed) drawGuess(report); }).catch(report); };
   const unselected = { row: null, column: null, of: "intact" };
   const choice = (/** @type {string} */ value) => value === MEAN ? MEAN : Number(value);
   on("site", ({ value }) => { Object.assign(state, { site: value, ...unselected }); redraw(); });
   on("unit", ({ value }) => { Object.assign(state, { unit: value, ...unselected }); redraw(); });
   on("layer", ({ value }) => { Object.assign(state, { layer: choice(value), ...unselected }); redraw(); });
   on("head", ({ value }) => { Object.assign(state, { head: choice(value), ...unselected }); redraw(); });
+  listenToHeads((chosen) => { Object.assign(state, chosen, "layer" in chosen ? { of: "intact" } : {}); redraw(); });
   on("view", ({ value }) => { state.view = value; redraw(); });
   on("other-layer", ({ value }) => { state.otherLayer = choice(value); redraw(); });
   on("other-head", ({ value }) => { state.otherHead = choice(value); redraw(); });
@@ -607,7 +630,7 @@ async function restore() {
 async function start() {
   fillLabels();
   const groups = {
-    examples: "sentence", choices: "site", alternatives: "alternatives",
+    examples: "sentence", choices: "site", alternatives: "alternatives", "row-pieces": "pieces", equation: "equations",
     "numbers-box": "numbers", "beam-scroll": "beam",
   };
   for (const [id, name] of Object.entries(groups)) element[id].setAttribute("aria-label", label(name));
@@ -620,6 +643,7 @@ async function start() {
   listenToChoices();
   listenToAttribution();
   listenToTries();
+  listenToHover();
   listenToGuess(report);
   await restore();
 }

@@ -57,6 +57,13 @@ export function mapOf(weightAt, layers, heads, rows, columns, unit) {
   };
 }
 
+/** The mean entropy of the rows in nats, each divided by its sum; null if no row has weight. @param {number[][]} weights */
+export function entropyOf(weights) {
+  const sums = weights.map((row) => row.reduce((sum, weight) => sum + weight, 0)), used = weights.filter((_, r) => sums[r] > 0), totals = sums.filter((sum) => sum > 0);
+  const entropies = used.map((row, r) => row.reduce((sum, weight) => weight > 0 ? sum - weight / totals[r] * Math.log(weight / totals[r]) : sum, 0));
+  return used.length ? entropies.reduce((sum, entropy) => sum + entropy, 0) / used.length : null;
+}
+
 /** The weights of a column. @param {AttentionMap} map @param {number} column */
 export const columnOf = (map, column) => map.weights.map((row) => row[column]);
 

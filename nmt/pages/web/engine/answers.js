@@ -208,22 +208,23 @@ export const ANSWERS = {
     if (!attention || !rows?.[row] || !((head ?? 0) < attention.heads)) throw new Refusal("noSite", `${layer}, ${head}`);
     const index = head ?? 0, { queries, visible, weights, contexts } = rows[row];
     // A later row has the keys that this one does not see.
-    const { columns } = labelsOf(run, site, source, target);
+    const { inputs, columns } = labelsOf(run, site, source, target);
     const { memory } = rows[rows.length - 1];
-    const keys = memory.keys[index], { allowed, logPrior } = visible[index];
-    const gaussian = attention.about.scorer.startsWith("Gaussian");
-    // The score of a Gaussian as one product: [q, 1] . [k, -|k|^2 / 2].
-    const shownKeys = keys.map((key) => gaussian ? [...key, -key.reduce((total, entry) => total + entry * entry, 0) / 2] : [...key]);
+    const keys = memory.keys[index], { allowed, logPrior, center, renormalized } = visible[index];
     return {
       scorer: attention.about.scorer,
       normalizer: attention.normalizer,
+      window: attention.about.window.kind,
+      row: inputs[row],
       columns,
-      query: gaussian ? [...queries[index], 1] : [...queries[index]],
-      keys: shownKeys,
+      query: [...queries[index]],
+      keys: keys.map((key, position) => [...attention.scorer.keyVector(key, index, position)]),
       vector: attention.scorer.vector(index) && [.../** @type {Float64Array} */ (attention.scorer.vector(index))],
       scores: keys.map((key, position) => attention.scorer.score(queries[index], key, index, position)),
       allowed: columns.map((_, column) => allowed[column] ?? false),
       log_prior: logPrior && padded(logPrior, columns.length),
+      renormalized,
+      center,
       weights: padded(weights[index], columns.length),
       values: memory.values[index].map((value) => [...value]),
       context: [...contexts[index]],

@@ -77,6 +77,7 @@
 /** @typedef {{ intact: Translation, forced: Translation, changed: Translation }} Intervention `forced` has the pieces of `intact`, scored with the changes; `changed` is what the search finds with them */
 /** @typedef {{ piece: string, id: number, log_prob: number }} Alternative */
 /**
+ * What one row of a map was computed from; see nmt/insight/cells.py.
  * @typedef {object} Cells scores[i] = score(query, keys[i]), weights = normalizer(scores), context = sum of weights[i] values[i]
  * @property {string} scorer the name of its class
  * @property {string} normalizer
@@ -86,7 +87,9 @@
  * @property {number[] | null} vector v of an additive score
  * @property {number[]} scores
  * @property {boolean[]} allowed
- * @property {number[] | null} log_prior of a local-p window
+ * @property {number[] | null} log_prior log g of a local-p window, whose prior g multiplies the weights
+ * @property {boolean} renormalized whether log g is added to the scores instead
+ * @property {number | null} center of a local window
  * @property {number[]} weights
  * @property {number[][]} values
  * @property {number[]} context
@@ -99,6 +102,7 @@
  * @property {number[][]} possible
  * @property {Record<string, number[][]>} links of `model`, `diagonal` and, if there is one, `guess`
  * @property {Record<string, Record<"aer" | "precision" | "recall", number>>} rates
+ * @property {number[][]} error_rates the alignment error rate of each layer and head
  */
 
 /** The engine does not answer. */

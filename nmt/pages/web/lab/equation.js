@@ -1,36 +1,57 @@
 // @ts-check
-// How one row of a map is computed: its equations as MathML, and one score worked out with its numbers.
+// The equations of one row of a map as MathML. Each symbol has the name (data-symbol) of its part of the picture.
 
-import { filled, make } from "../dom.js";
-import { label } from "../i18n.js";
+import { filled } from "../dom.js";
+
+/** @typedef {import("../engine/interface.js").Cells} Cells */
 
 const NAMESPACE = "http://www.w3.org/1998/Math/MathML";
 
 /** @param {string} tag @param {(Node | string)[]} children */
 const node = (tag, ...children) => filled(document.createElementNS(NAMESPACE, tag), {}, children);
 const i = (/** @type {string} */ name) => node("mi", name), o = (/** @type {string} */ sign) => node("mo", sign), n = (/** @type {string} */ number) => node("mn", number);
-const sub = (/** @type {string} */ name, /** @type {string} */ index) => node("msub", i(name), i(index));
 const row = (/** @type {Node[]} */ ...parts) => node("mrow", ...parts);
-const at = (/** @type {string} */ name, index = "i") => node("msub", i(name), row(i("t"), o(","), i(index)));
-const math = (/** @type {Node[]} */ ...parts) => filled(node("math", row(...parts)), { display: "block" }, []);
+const math = (/** @type {Node[]} */ ...parts) => filled(node("math", row(...parts)), { displaystyle: "true" }, []);
 
-// q and k are shown as the scorer uses them, after its own projections, which the notes describe.
-const q = () => sub("q", "t"), k = () => sub("k", "i");
+/** A symbol with an index, or two, that lights up with its part of the picture. @param {string} symbol @param {string} name @param {string[]} indices */
+function lit(symbol, name, ...indices) {
+  const index = indices.length > 1 ? row(i(indices[0]), o(","), i(indices[1])) : i(indices[0]);
+  return filled(node("msub", i(name), index), { "data-symbol": symbol, tabindex: -1 }, []);
+}
+
+/** A term that lights up as a whole. @param {string} symbol @param {Node[]} parts */
+const whole = (symbol, ...parts) => filled(row(...parts), { "data-symbol": symbol, tabindex: -1 }, []);
+
+const q = () => lit("q", "q", "t"), k = () => lit("k", "k", "i"), e = (index = "i") => lit("e", "e", "t", index), g = () => lit("g", "g", "t", "i");
+const half = (/** @type {Element} */ squared) => node("mfrac", squared, n("2"));
 const product = () => row(q(), o("⋅"), k());
-const additive = () => row(sub("v", "a"), o("⋅"), i("tanh"), o("("), q(), o("+"), k(), o(")"));
-/** The score of each scorer, and the name of a note on its projections. @type {Record<string, [() => Element, string?]>} */
+const gaussian = () => row(product(), o("−"), half(row(o("‖"), k(), node("msup", o("‖"), n("2")))));
+const additive = () => row(lit("va", "v", "a"), o("⋅"), i("tanh"), o("("), q(), o("+"), k(), o(")"));
+
+/** The score of each scorer, by the name of its class. @type {Record<string, () => Element>} */
 const SCORES = {
-  Dot: [product], ScaledDot: [product, "noteScaledDot"], General: [product, "noteGeneral"], Location: [product, "noteLocation"],
-  Gaussian: [product, "noteGaussian"], GaussianLearned: [product, "noteGaussian"], NoScore: [() => n("0")],
-  Additive: [additive, "noteAdditive"], Concat: [additive, "noteConcat"],
+  Dot: product, ScaledDot: product, General: product, Location: product, Gaussian: gaussian, GaussianLearned: gaussian, NoScore: () => n("0"),
+  Additive: additive, Concat: additive,
 };
 
-/** @param {string} normalizer */
-function weights(normalizer) {
-  if (normalizer !== "Softmax") return row(i(normalizer.toLowerCase()), o("("), sub("e", "t"), o(")"));
-  const exp = (/** @type {string} */ index) => node("msup", i("e"), at("e", index));
-  return node("mfrac", exp("i"), row(node("munder", o("∑"), i(label("allowedKeys"))), exp("j")));
+/** What the normalizer receives: the score, or with a renormalized window the score and the log of the prior. @param {Cells} cell @param {string} index */
+const normalized = (cell, index) => cell.log_prior && cell.renormalized ? [e(index), o("+"), i("log"), lit("g", "g", "t", index)] : [e(index)];
+
+/** @param {Cells} cell */
+function weights(cell) {
+  const exp = (/** @type {string} */ index) => row(i("exp"), o("("), ...normalized(cell, index), o(")"));
+  const share = cell.normalizer === "Sparsemax"
+    ? whole("n", i("max"), o("("), ...normalized(cell, "i"), o("−"), filled(i("τ"), { "data-symbol": "z", tabindex: -1 }, []), o(","), n("0"), o(")"))
+    : node("mfrac", whole("n", exp("i")), whole("z", node("munder", o("∑"), i("j")), exp("j")));
+  return cell.log_prior && !cell.renormalized ? [g(), share] : [share];
 }
+
+/** The score, the weight and the context. @param {Cells} cell */
+export const equations = (cell) => [
+  math(e(), o("="), SCORES[cell.scorer]()),
+  math(lit("a", "a", "t", "i"), o("="), ...weights(cell)),
+  math(lit("c", "c", "t"), o("="), node("munder", o("∑"), i("i")), lit("a", "a", "t", "i"), o("⁢"), lit("v", "v", "i")),
+];
 
 /** A number with a true minus sign, and no sign before 0. @param {number} number */
 export function written(number, digits = 2) {
@@ -38,23 +59,7 @@ export function written(number, digits = 2) {
   return number < 0 && Number(text) !== 0 ? `−${text}` : text;
 }
 
-export const numbers = (/** @type {number[]} */ vector) => `(${vector.slice(0, 4).map((x) => written(x)).join(", ")}${vector.length > 4 ? ", …" : ""})`;
-const factor = (/** @type {number} */ number) => written(number).startsWith("−") ? `(${written(number)})` : written(number);
+/** A factor, in parentheses if it is negative. @param {number} number */
+export const factor = (number, digits = 2) => written(number, digits).startsWith("−") ? `(${written(number, digits)})` : written(number, digits);
 
-/** @param {import("../engine/interface.js").Cells} cell @param {number} column the key whose score is worked out in numbers */
-export function equations(cell, column) {
-  const [score, note] = SCORES[cell.scorer];
-  const prior = cell.log_prior ? [o("⋅"), at("g")] : [];
-  const key = cell.keys[column];
-  const term = (/** @type {number} */ m) => cell.vector
-    ? `${factor(cell.vector[m])} tanh(${factor(cell.query[m])} + ${factor(key[m])})` : `${factor(cell.query[m])} ⋅ ${factor(key[m])}`;
-  const most = Math.min(key.length, cell.vector ? 2 : 3);
-  const terms = [...Array(most).keys()].map(term).join(" + ") + (key.length > most ? " + …" : "");
-  const worked = label("worked", cell.columns[column], terms, key.length, written(cell.scores[column], 3), cell.weights[column].toFixed(4));
-  return [
-    math(at("e"), o("="), score()), math(at("a"), o("="), weights(cell.normalizer), ...prior),
-    math(sub("c", "t"), o("="), node("munder", o("∑"), i("i")), at("a"), o("⁢"), sub("v", "i")),
-    ...note ? [make("p", { class: "caption" }, label(note, cell.query.length))] : [],
-    ...cell.scorer === "NoScore" ? [] : [make("p", {}, worked)],
-  ];
-}
+export const numbers = (/** @type {number[]} */ vector) => `(${vector.slice(0, 4).map((x) => written(x)).join(", ")}${vector.length > 4 ? ", …" : ""})`;

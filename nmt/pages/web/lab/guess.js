@@ -17,6 +17,7 @@ import { quoted } from "./wording.js";
 /** @type {Pair[]} */
 let pairs = [];
 const chosenPair = () => pairs.find(({ source }) => source === element["guess-pair"].value);
+export const hasKnownAlignment = (/** @type {string} */ text) => pairs.some(({ source }) => source === text);
 const same = (/** @type {number[]} */ [i, j]) => (/** @type {number[]} */ [k, l]) => i === k && j === l;
 
 /** @param {Pair[]} examples the sentences in the run's languages whose alignments are known @param {Report} report */

@@ -1,11 +1,13 @@
 // @ts-check
 // The selection in a map, and the actions on it: change weights, take another piece, see the numbers.
 
-import { button, element, fillTable, make, part } from "../dom.js";
+import { button, element, fillTable, make } from "../dom.js";
 import { label } from "../i18n.js";
 import { MEAN, reweighted, strongest } from "../map.js";
 import { engine, latest } from "./asking.js";
-import { equations, numbers, written } from "./equation.js";
+import { stepsOf } from "./cell_parts.js";
+import { drawCell } from "./cell_picture.js";
+import { numbers, written } from "./equation.js";
 import { selectedPlace, state } from "./state.js";
 import { withTerms } from "./terms.js";
 import { quoted } from "./wording.js";
@@ -15,7 +17,12 @@ import { quoted } from "./wording.js";
 /** @typedef {import("./maps.js").LabMap} LabMap */
 /** @typedef {import("./state.js").Location} Location */
 /** @typedef {import("./state.js").Edit} Edit */
-/** @typedef {{ refresh: () => void, report: (error: unknown) => void }} Page `refresh` shows the changed state, `report` an error */
+/**
+ * @typedef {object} Page
+ * @property {() => void} refresh asks again and shows the changed state
+ * @property {() => void} redraw shows the changed state
+ * @property {(error: unknown) => void} report shows an error
+ */
 
 const range = (/** @type {[number, number]} */ [from, to]) => Array.from({ length: to - from }, (_, i) => from + i);
 const spoken = (/** @type {LabMap} */ map, /** @type {number} */ row, /** @type {number} */ column) => `${quoted(map.rows[row])} → ${quoted(map.columns[column])}`;
@@ -100,7 +107,7 @@ export function drawInspector(map, changed, intact, page) {
   if (focused && document.activeElement === document.body) /** @type {SVGElement | null} */ (element.intact.querySelector(".map svg"))?.focus({ preventScroll: true });
   const steps = map && isOwn && row !== null ? range(map.rowSpans[row]) : null;
   drawAlternatives(steps, intact, page);
-  drawExplanation(steps, map && column !== null ? map.columnSpans[column][0] : null, intact, page);
+  drawExplanation(map, steps, map && column !== null ? map.columnSpans[column] : null, intact, page);
 }
 
 /** The selection as far as it is in the map. @param {LabMap | null} map */
@@ -206,26 +213,70 @@ async function drawAlternatives(steps, intact, { refresh, report }) {
   } catch (error) { report(error); }
 }
 
+// The answers about a translation, by place and row.
+/** @type {WeakMap<Translation, Map<string, import("../engine/interface.js").Cells>>} */
+const rowsOf = new WeakMap();
+// The pieces of the selected words that are explained; a later selection begins with the first ones.
+let rowPiece = -1, columnPiece = -1;
+
 /**
- * Explains the row of the first selected piece, and works out the score of the selected column (by default, the column
- * with the largest weight).
- * @param {number[] | null} steps @param {number | null} column @param {Translation | null} intact @param {Page} page
+ * Explains how the row of a selected piece is computed, above all the score of the selected column (by default, the
+ * column with the largest weight).
+ * @param {LabMap | null} map @param {number[] | null} steps @param {[number, number] | null} span of the selected column
+ * @param {Translation | null} intact @param {Page} page
  */
-async function drawExplanation(steps, column, intact, { report }) {
-  element.explanation.hidden = steps === null || state.layer === MEAN || state.head === MEAN;
-  if (!intact || !steps || element.explanation.hidden || !element.explanation.open) return;
+async function drawExplanation(map, steps, span, intact, page) {
+  element.explanation.hidden = steps === null;
+  if (!map || !intact || !steps || !element.explanation.open) return;
+  const isMean = state.layer === MEAN || state.head === MEAN;
+  element["of-mean"].hidden = !isMean;
+  element.explained.hidden = isMean;
+  if (isMean) { offerHead(map, steps, span, page); return; }
+  const row = steps.includes(rowPiece) ? rowPiece : steps[0], column = !span ? null : columnPiece >= span[0] && columnPiece < span[1] ? columnPiece : span[0];
+  const redraw = () => { drawExplanation(map, steps, span, intact, page); };
+  const pieces = state.site === "encoder_self" ? intact.maps.encoder_self.outputs : intact.pieces;
+  element["row-pieces"].hidden = steps.length < 2;
+  element["row-pieces"].replaceChildren(...steps.map((step) => {
+    const item = button(pieces[step], () => { rowPiece = step; redraw(); });
+    item.setAttribute("aria-pressed", String(step === row));
+    return item;
+  }));
+  /** @param {number} key */
+  const choose = (key) => {
+    columnPiece = key;
+    const inWord = map.columnSpans.findIndex(([start, end]) => start <= key && key < end);
+    if (inWord === state.column) redraw();
+    else { state.column = inWord; page.redraw(); }
+  };
   try {
-    const question = { run: state.run, text: state.text, target_ids: intact.ids, ...selectedPlace(), row: steps[0] };
-    const cells = await latest("explain", (signal) => engine.explain(question, signal)), { log_prior: prior } = cells;
-    const shown = column ?? cells.weights.indexOf(Math.max(...cells.weights));
-    element.equation.replaceChildren(
-      ...equations(cells, shown), make("p", {}, label("query", numbers(cells.query))), make("p", {}, label("context", numbers(cells.context))),
-    );
-    const heads = ["", label("weights"), label("score"), label("allowed"), ...prior ? ["log g"] : [], label("key"), label("value")];
-    fillTable(element.numbers, [heads, ...cells.columns.map((piece, i) => [
-      piece, cells.weights[i].toFixed(4), written(cells.scores[i], 3), label(cells.allowed[i] ? "yes" : "no"),
-      ...prior ? [written(prior[i], 3)] : [], numbers(cells.keys[i]), numbers(cells.values[i]),
-    ])]);
-    part(element.numbers, `tr:nth-child(${shown + 2})`).classList.add("shown");
-  } catch (error) { report(error); }
+    const place = selectedPlace(), key = JSON.stringify([place, row]), answers = rowsOf.get(intact) ?? new Map();
+    rowsOf.set(intact, answers);
+    if (!answers.has(key)) {
+      const question = { run: state.run, text: state.text, target_ids: intact.ids, ...place, row };
+      answers.set(key, await latest("explain", (signal) => engine.explain(question, signal)));
+    }
+    const cells = answers.get(key);
+    if (JSON.stringify(selectedPlace()) !== JSON.stringify(place) || !element.explanation.checkVisibility()) return; // a later selection
+    drawCell(cells, pieces[row], column, choose);
+    drawNumbers(cells, column);
+  } catch (error) { page.report(error); }
+}
+
+/** A mean has no equation of its own: offers the head that looks most at the selected column. @param {LabMap} map @param {number[]} steps @param {[number, number] | null} span @param {Page} page */
+function offerHead(map, steps, span, { redraw }) {
+  const heads = map.rowsOf(steps[0]).map(({ layer, head, weights }) => ({ layer, head, weight: span ? weights.slice(...span).reduce((sum, weight) => sum + weight, 0) : Math.max(...weights) }));
+  const { layer, head } = heads.reduce((best, one) => one.weight > best.weight ? one : best);
+  const offer = button(label("explainHead", layer, head), () => { Object.assign(state, { layer, head }); redraw(); });
+  element["of-mean"].replaceChildren(label("ofMean", heads.length), " ", offer);
+}
+
+/** @param {import("../engine/interface.js").Cells} cells @param {number | null} column the key that is drawn */
+function drawNumbers(cells, column) {
+  const { shown } = stepsOf(cells, column), { log_prior: prior } = cells;
+  const heads = ["", label("weights"), label("score"), label("allowed"), ...prior ? ["log g"] : [], label("key"), label("value")];
+  fillTable(element.numbers, [heads, ...cells.columns.slice(0, cells.keys.length).map((piece, i) => [
+    piece, cells.weights[i].toFixed(4), written(cells.scores[i], 3), label(cells.allowed[i] ? "yes" : "no"),
+    ...prior ? [written(prior[i], 3)] : [], numbers(cells.keys[i]), numbers(cells.values[i]),
+  ])]);
+  element.numbers.rows[shown + 1].classList.add("shown");
 }

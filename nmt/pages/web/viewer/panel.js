@@ -2,7 +2,7 @@
 // One map of the viewer: the words with lines between them, the heat map, and the entropy of each head.
 
 import { colorOf, css, inkOn, scale } from "../colors.js";
-import { ARROWS, clamp, fillSelect, hasModifier, hit, make, part } from "../dom.js";
+import { clamp, fillSelect, hit, listenToTable, make, part } from "../dom.js";
 import { cellOf, curve, svg } from "../draw.js";
 import { bareLayout, drawHeatMap } from "../heat_map.js";
 import { fillTexts } from "../language.js";
@@ -107,17 +107,7 @@ export class Panel {
       Object.assign(wish, { layer: Number(layer), head: Number(head) });
       page.refresh();
     });
-    parts.entropy.addEventListener("keydown", (event) => {
-      const move = ARROWS[event.key], cell = /** @type {HTMLElement} */ (event.target), { layer, head } = cell.dataset;
-      if (!move || !layer || hasModifier(event)) return;
-      event.preventDefault();
-      event.stopPropagation();
-      const next = /** @type {HTMLElement | null} */ (parts.entropy.querySelector(`[data-layer="${Number(layer) + move[0]}"][data-head="${Number(head) + move[1]}"]`));
-      if (!next) return;
-      cell.tabIndex = -1;
-      next.tabIndex = 0;
-      next.focus();
-    });
+    listenToTable(/** @type {HTMLTableElement} */ (parts.entropy));
     new ResizeObserver(() => this.drawMap()).observe(parts.views);
   }
 

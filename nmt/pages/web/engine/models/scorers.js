@@ -13,6 +13,7 @@ import { dot, products, rowOf, transposed } from "./vectors.js";
  * @property {(query: Vector, head: number) => Vector} projectQuery
  * @property {(key: Vector, head: number) => Vector} projectKey
  * @property {(query: Vector, key: Vector, head: number, position: number) => number} score of a projected query and a projected key
+ * @property {(key: Vector, head: number, position: number) => Vector} keyVector what the score combines with the projected query
  * @property {(head: number) => Vector | null} vector v of an additive score
  */
 
@@ -22,6 +23,7 @@ const DOT = {
   projectQuery: (query) => query,
   projectKey: (key) => key,
   score: (query, key) => dot(query, key),
+  keyVector: (key) => key,
   vector: () => null,
 };
 
@@ -45,6 +47,7 @@ function location(weights) {
     maxKeys: matrices[0].rows,
     projectKey: () => new Float64Array(matrices[0].columns),
     score: (query, _, head, position) => dot(query, rows[head][position]),
+    keyVector: (_, head, position) => rows[head][position],
   };
 }
 
@@ -95,6 +98,7 @@ function additiveOf(ofQueries, ofKeys, weights) {
       for (let index = 0; index < vector.length; index++) sum += vector[index] * Math.tanh(query[index] + key[index]);
       return sum;
     },
+    keyVector: (key) => key,
     vector: (head) => vectors[head],
   };
 }

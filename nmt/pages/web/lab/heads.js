@@ -1,0 +1,119 @@
+// @ts-check
+// All heads at a glance: a small map of every layer and head of the selected site. A click selects it for the large map.
+
+import { colorOf } from "../colors.js";
+import { element, hit, listenToTable, make } from "../dom.js";
+import { label } from "../i18n.js";
+import { MEAN, choicesOf, entropyOf, indicesOf } from "../map.js";
+import { engine, latest } from "./asking.js";
+import { hasKnownAlignment } from "./guess.js";
+import { selectedMap } from "./maps.js";
+import { state } from "./state.js";
+
+/** @typedef {import("../map.js").Choice} Choice */
+/** @typedef {import("../engine/interface.js").SiteMaps} SiteMaps */
+/**
+ * @typedef {object} Shown what one table shows
+ * @property {string} run
+ * @property {SiteMaps} maps
+ * @property {Choice} layer the selected ones
+ * @property {Choice} head
+ * @property {"layer" | "otherLayer"} layerKey what a click changes in the state
+ * @property {"head" | "otherHead"} headKey
+ */
+
+const LEAST = 28, MOST = 58, GAP = 4, SHADES = 64;
+
+/** A map as an image with a pixel for each cell. @param {number[][]} weights @param {number} most the weight with the last color */
+function image(weights, most) {
+  const [width, height] = [weights[0].length, weights.length];
+  const canvas = make("canvas", { width, height, "aria-hidden": true }), context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+  const pixels = context.createImageData(width, height), shades = [...Array(SHADES + 1).keys()].map((shade) => colorOf(shade / SHADES));
+  weights.flat().forEach((weight, cell) => pixels.data.set([...shades[Math.round(Math.min(weight / most, 1) * SHADES) || 0], 255], 4 * cell));
+  context.putImageData(pixels, 0, 0);
+  return canvas;
+}
+
+/** The alignment error rate of each layer and head, where the alignment of the sentence is known. @type {Map<string, number[][]>} */
+const errorRates = new Map();
+const rateKey = (/** @type {string} */ run) => JSON.stringify([run, state.text]);
+
+/** @param {string} run @param {() => void} redraw @param {(error: unknown) => void} report */
+async function askErrorRates(run, redraw, report) {
+  const key = rateKey(run), question = { run, text: state.text, guess: [], layer: null, head: null };
+  errorRates.set(key, []); // asked
+  try { errorRates.set(key, (await latest(`error rates ${run}`, (signal) => engine.align(question, signal))).error_rates); } catch (error) {
+    errorRates.delete(key);
+    report(error);
+    return;
+  }
+  if (rateKey(run) === key) redraw();
+}
+
+const nameOf = (/** @type {string} */ kind, /** @type {Choice} */ choice) => choice === MEAN ? label(kind === "layer" ? "meanOfLayers" : "meanOfHeads") : `${label(kind)} ${choice}`;
+
+/** @param {Shown} shown @param {number} room in pixels @param {number[][]} rates */
+function tableOf({ run, maps, layer, head, layerKey, headKey }, room, rates) {
+  const pieces = maps.weights, layers = choicesOf(pieces.length), heads = choicesOf(pieces[0].length);
+  const drawn = layers.map((ofLayer) => heads.map((ofHead) => selectedMap(maps, ofLayer, ofHead)));
+  const most = Math.max(...drawn.flat().map((map) => map.most)) || 1;
+  const size = Math.max(Math.min(Math.floor(room / heads.length) - GAP, MOST), LEAST);
+  const cell = (/** @type {Choice} */ ofLayer, /** @type {Choice} */ ofHead, /** @type {number} */ l, /** @type {number} */ h) => {
+    const { weights } = drawn[l][h], rows = meanRows(pieces, ofLayer, ofHead), entropy = entropyOf(rows);
+    const rate = ofLayer === MEAN || ofHead === MEAN ? undefined : rates[ofLayer]?.[ofHead], isChosen = ofLayer === layer && ofHead === head;
+    const written = entropy === null ? "–" : entropy.toFixed(2);
+    const says = [`${nameOf("layer", ofLayer)}, ${nameOf("head", ofHead)}`, label("entropyIs", written), ...rate === undefined ? [] : [label("rateIs", rate.toFixed(2))]].join("; ");
+    const picture = image(weights, most);
+    Object.assign(picture.style, { width: `${size}px`, height: `${Math.round(Math.min(Math.max(size * weights.length / weights[0].length, size * 0.7), size * 1.2))}px` });
+    const button = make("button", {
+      type: "button", "data-layer": ofLayer, "data-head": ofHead, "data-layer-key": layerKey, "data-head-key": headKey, "aria-pressed": isChosen,
+      "aria-label": says, title: says, tabindex: isChosen ? 0 : -1, ...entropy === null ? {} : { "data-entropy": entropy.toFixed(6) }, ...rate === undefined ? {} : { "data-aer": rate },
+    }, picture, make("span", {}, written), ...rate === undefined ? [] : [make("span", { class: "aer" }, rate.toFixed(2))]);
+    return make("td", {}, button);
+  };
+  const title = (/** @type {string} */ kind, /** @type {Choice} */ choice, /** @type {number} */ at) => choice === MEAN ? label("mean") : `${at <= 1 ? `${label(kind)} ` : ""}${choice}`;
+  const table = make("table", { class: "heads", "aria-label": label("headsOf", label(state.site), run) },
+    make("thead", {}, make("tr", {}, make("td"), ...heads.map((choice, h) => make("th", { scope: "col" }, title("head", choice, heads.length === 1 ? 0 : h))))),
+    make("tbody", {}, ...layers.map((ofLayer, l) => make("tr", {}, make("th", { scope: "row" }, title("layer", ofLayer, layers.length === 1 ? 0 : l)),
+      ...heads.map((ofHead, h) => cell(ofLayer, ofHead, l, h))))));
+  listenToTable(table);
+  return table;
+}
+
+/** The map of pieces for a layer and head, which the entropy is computed from. @param {number[][][][]} weights @param {Choice} layer @param {Choice} head */
+function meanRows(weights, layer, head) {
+  const maps = indicesOf(layer, weights.length).flatMap((l) => indicesOf(head, weights[0].length).map((h) => weights[l][h]));
+  return maps[0].map((row, r) => row.map((_, c) => maps.reduce((sum, map) => sum + map[r][c], 0) / maps.length));
+}
+
+/**
+ * Draws a table for each run, except those with a single head.
+ * @param {Shown[]} shown @param {(error: unknown) => void} report
+ */
+export function drawHeads(shown, report) {
+  const several = shown.filter(({ maps }) => maps.weights.length * maps.weights[0].length > 1);
+  const focused = element["heads-tables"].contains(document.activeElement) ? /** @type {HTMLElement} */ (document.activeElement).dataset : null;
+  element.heads.hidden = several.length === 0;
+  if (element.heads.hidden) return;
+  const isKnown = state.site === "cross" && hasKnownAlignment(state.text);
+  for (const { run } of isKnown ? several : []) if (!errorRates.has(rateKey(run))) askErrorRates(run, () => drawHeads(shown, report), report);
+  const isBeside = matchMedia("(min-width: 1000px)").matches && !element.results.classList.contains("several");
+  const width = element.maps.clientWidth - 32, room = (isBeside ? 0.42 * width : width / (matchMedia("(min-width: 1000px)").matches ? several.length : 1)) - 62;
+  const rates = several.map(({ run }) => isKnown ? errorRates.get(rateKey(run)) ?? [] : []);
+  element["heads-tables"].replaceChildren(...several.map((one, i) => make("div", { class: "scroll" }, ...several.length > 1 ? [make("h3", {}, one.run)] : [], tableOf(one, room, rates[i]))));
+  element["heads-hint"].textContent = label(rates.some((rate) => rate.length) ? "headsHintRates" : "headsHint");
+  const wanted = focused && element["heads-tables"].querySelector(`[data-layer-key="${focused.layerKey}"][data-layer="${focused.layer}"][data-head="${focused.head}"]`);
+  if (wanted) /** @type {HTMLElement} */ (wanted).focus({ preventScroll: true });
+  // Without a selected map in view, the first one can be reached by the Tab key.
+  for (const table of element["heads-tables"].querySelectorAll("table")) if (!table.querySelector("[tabindex='0']")) /** @type {HTMLElement | null} */ (table.querySelector("button"))?.setAttribute("tabindex", "0");
+}
+
+/** @param {(choice: Partial<import("./state.js").State>) => void} choose */
+export function listenToHeads(choose) {
+  element["heads-tables"].addEventListener("click", (event) => {
+    const { layer, head, layerKey, headKey } = hit(event, "button")?.dataset ?? {};
+    if (layer === undefined || head === undefined || !layerKey || !headKey) return;
+    const choice = (/** @type {string} */ text) => text === MEAN ? MEAN : Number(text);
+    choose({ [layerKey]: choice(layer), [headKey]: choice(head) });
+  });
+}

@@ -1,0 +1,77 @@
+// @ts-check
+// Pointing at a cell, a label or a word of a translation marks its row, its column and its word in every map at once.
+
+import { element } from "../dom.js";
+import { cellOf } from "../draw.js";
+import { spansOf } from "../words.js";
+import { state } from "./state.js";
+
+/** @typedef {import("../map.js").AttentionMap} AttentionMap */
+/** @typedef {import("../draw.js").Cell} Cell */
+/** A map and the pieces of its translation, by the id of its section. @typedef {{ map: AttentionMap, pieces: string[] }} Shown */
+
+/** @type {Record<string, Shown>} */
+let shown = {};
+/** @type {(Cell & { of: string }) | null} */
+let pointed = null;
+
+/** The place of a label in another list: the same label at the same place, or else the nearest. @param {string[]} labels @param {number | null} index @param {string[]} others */
+function placeIn(labels, index, others) {
+  if (index === null) return null;
+  const same = others.flatMap((text, at) => text === labels[index] ? [at] : []);
+  return same.length ? same.reduce((best, at) => Math.abs(at - index) < Math.abs(best - index) ? at : best) : null;
+}
+
+/** The number of the word that the piece of a row belongs to. @param {Shown} one @param {number} row */
+const wordOf = ({ map, pieces }, row) => spansOf(pieces, "words").findIndex(([start, end]) => start <= map.rowSpans[row][0] && map.rowSpans[row][0] < end);
+
+/** @param {Record<string, Shown>} maps */
+export function setShown(maps) {
+  shown = maps;
+  if (pointed && !shown[pointed.of]) pointed = null;
+  light();
+}
+
+/** Marks what is pointed at or, if that is nothing, what is selected. */
+function light() {
+  const { row = null, column = null, of = "" } = pointed ?? (shown[state.of] ? { row: state.row, column: state.column, of: state.of } : {});
+  const from = shown[of]?.map;
+  for (const old of element.results.querySelectorAll(".lit")) old.classList.remove("lit");
+  if (!from) return;
+  for (const [name, one] of Object.entries(shown)) {
+    const place = name === of ? { row, column } : { row: placeIn(from.rows, row, one.map.rows), column: placeIn(from.columns, column, one.map.columns) };
+    const marks = [...place.row === null ? [] : [`[data-row="${place.row}"]`], ...place.column === null ? [] : [`[data-column="${place.column}"]`]];
+    if (marks.length) for (const item of element[name].querySelectorAll(`.map :is(${marks})`)) item.classList.add("lit");
+    if (place.row !== null && place.row < one.map.rows.length && state.site !== "encoder_self") {
+      element[name].querySelector(`[data-word="${wordOf(one, place.row)}"]`)?.classList.add("lit");
+    }
+  }
+}
+
+/** What an event points at: a cell or a label of a map, or a word of a translation. @param {Event} event */
+function placeOf(event) {
+  const target = /** @type {Element} */ (event.target), of = target.closest(".result")?.id ?? "", one = shown[of];
+  if (!one) return null;
+  const cell = target.closest(".map") ? cellOf(event) : null;
+  if (cell) return { ...cell, of };
+  const word = /** @type {HTMLElement | null} */ (target.closest("[data-word]"))?.dataset.word;
+  if (word === undefined || state.site === "encoder_self") return null;
+  const row = one.map.rows.findIndex((_, index) => wordOf(one, index) === Number(word));
+  return row < 0 ? null : { row, column: null, of };
+}
+
+export function listenToHover() {
+  element.results.addEventListener("pointerover", (event) => {
+    const place = placeOf(event);
+    // A finger that is lifted leaves the marks where they are.
+    if (!place && event.pointerType === "touch") return;
+    if (place?.row === pointed?.row && place?.column === pointed?.column && place?.of === pointed?.of) return;
+    pointed = place;
+    light();
+  });
+  element.results.addEventListener("pointerleave", (event) => {
+    if (event.pointerType === "touch") return;
+    pointed = null;
+    light();
+  });
+}

@@ -1,0 +1,116 @@
+"""All heads at a glance on the lab's page, and what pointing at a map marks."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nmt.config.direction import Direction
+from nmt.insight.known_alignments import aligned_pairs
+from nmt.maps.diagnostics import head_entropies
+
+# Checking annotations would slow down the server, which runs in this process.
+pytestmark = pytest.mark.unchecked
+
+TEXT = "one two three."
+READ_THUMBNAILS = """(buttons) => buttons.map((button) => {
+    const canvas = button.querySelector("canvas"), { width, height } = canvas;
+    const pixels = [...canvas.getContext("2d").getImageData(0, 0, width, height).data];
+    return { layer: button.dataset.layer, head: button.dataset.head, width, height, pixels };
+})"""
+COLORS = "(shares) => import('/page/colors.js').then(({ colorOf }) => shares.map((share) => [...colorOf(share), 255]))"
+
+
+def show(page: Any, **state: str) -> None:
+    page.goto("/#" + "&".join(f"{key}={value}" for key, value in {"run": "maps_transformer", **state}.items()))
+    page.locator("#results[aria-busy='false'] #intact .map svg").wait_for()
+
+
+def thumbnail(page: Any, layer: int | str, head: int | str, key: str = "layer") -> Any:
+    return page.locator(f".heads [data-layer-key='{key}'][data-layer='{layer}'][data-head='{head}']")
+
+
+def weights(page: Any, section: str = "intact") -> list[float]:
+    titles = page.locator(f"#{section} .cell title").all_text_contents()
+    return [float(title.rsplit(": ", 1)[1]) for title in titles]
+
+
+@pytest.mark.parametrize("unit", ["pieces", "words"])
+def test_a_thumbnail_is_the_large_map_that_a_click_on_it_shows(lab: Any, unit: str) -> None:
+    show(lab, text=TEXT, unit=unit)
+    found = lab.locator(".heads button").evaluate_all(READ_THUMBNAILS)
+    assert len(found) == 9, "two layers and two heads, and their means"
+    large = []
+    for image in found:
+        thumbnail(lab, image["layer"], image["head"]).click()
+        chosen = lab.locator(".heads [aria-pressed='true']")
+        assert chosen.count() == 1
+        assert chosen.get_attribute("data-layer") == lab.locator("#layer").input_value() == image["layer"]
+        assert chosen.get_attribute("data-head") == lab.locator("#head").input_value() == image["head"]
+        assert image["width"] == lab.locator("#intact text[data-column]").count()
+        assert image["height"] == lab.locator("#intact text[data-row]").count()
+        large.append(weights(lab))
+    assert len({tuple(weights) for weights in large}) == 9, "every head has a map of its own"
+    most = max(map(max, large))
+    for image, shown in zip(found, large, strict=True):
+        expected = np.ravel(lab.evaluate(COLORS, [weight / most for weight in shown]))
+        # There are 64 shades, and a titles' weight has 3 digits; a channel changes by at most 6 per percent.
+        np.testing.assert_allclose(image["pixels"], expected, rtol=0, atol=8)
+
+
+def test_the_entropies_are_those_of_the_library(lab: Any, address: str) -> None:
+    show(lab, text=TEXT, site="decoder_self", unit="words")
+    body = {"run": "maps_transformer", "text": TEXT}
+    exact = np.array(lab.request.post(f"{address}/v1/attend", data=body).json()["maps"]["decoder_self"]["weights"])
+    expected = {(layer, head): value for (layer, head), value in np.ndenumerate(head_entropies(exact))}
+    for (layer, head), entropy in expected.items():
+        button = thumbnail(lab, layer, head)
+        assert float(button.get_attribute("data-entropy")) == pytest.approx(entropy, abs=1e-5)
+        assert button.text_content() == f"{entropy:.2f}"
+        assert f"layer {layer}, head {head}; entropy {entropy:.2f} nats" in button.get_attribute("aria-label")
+
+
+def test_heads_have_an_alignment_error_rate_where_the_alignment_is_known(lab: Any, address: str) -> None:
+    pair = min(aligned_pairs(Direction("en", "vi")), key=lambda pair: len(pair.source))
+    show(lab, text=pair.source, beamSize="1")
+    lab.locator(".heads .aer").first.wait_for()
+    body = {"run": "maps_transformer", "text": pair.source}
+    rates = lab.request.post(f"{address}/v1/align", data=body).json()["error_rates"]
+    for layer, head in np.ndindex(2, 2):
+        assert float(thumbnail(lab, layer, head).get_attribute("data-aer")) == rates[layer][head]
+    assert lab.locator(".heads .aer").count() == 4, "a mean is not a head"
+    lab.locator("#site").select_option("encoder_self")
+    assert lab.locator(".heads .aer").count() == 0, "only cross attention links words of the two languages"
+
+
+def test_the_keyboard_moves_among_the_heads(lab: Any) -> None:
+    show(lab, text=TEXT, layer="0", head="0")
+    thumbnail(lab, 0, 0).focus()
+    for key in ("ArrowDown", "ArrowRight", "ArrowRight", "Enter"):
+        lab.keyboard.press(key)
+    assert (lab.locator("#layer").input_value(), lab.locator("#head").input_value()) == ("1", "1")
+    assert lab.evaluate("[document.activeElement.dataset.layer, document.activeElement.dataset.head]") == ["1", "1"]
+
+
+def test_pointing_marks_row_column_and_word_in_both_maps_whose_rows_are_aligned(lab: Any) -> None:
+    show(lab, text=TEXT, second="maps_luong", unit="words")
+    assert lab.locator(".heads").count() == 2, "one table for each run"
+    size = "(cells) => [...new Set(cells.flatMap((cell) => [cell.getAttribute('width'), cell.getAttribute('height')]))]"
+    sizes = {tuple(lab.locator(f"#{name} .cell").evaluate_all(size)) for name in ("intact", "other")}
+    assert len(sizes) == 1, "cells of equal size"
+    tops = [lab.locator(f"#{name} .cell").first.bounding_box()["y"] for name in ("intact", "other")]
+    assert tops[0] == tops[1]
+    lab.locator("#intact .cell[data-row='0'][data-column='1']").hover()
+    columns = lab.locator("#intact text[data-column]").count()
+    rows = lab.locator("#intact text[data-row]").count()
+    assert lab.locator("#intact .cell.lit").count() == columns + rows - 1
+    assert lab.locator("#intact text.lit").count() == 2
+    label = lab.locator("#intact text[data-row='0'] title").text_content()
+    assert lab.locator("#intact .translation .lit").all_text_contents() == [label]
+    assert lab.locator("#other text.lit[data-column='1']").count() == 1, "the same source word"
+    word = lab.locator("#other .translation [data-word='0']")
+    word.hover()
+    assert lab.locator("#other .cell.lit[data-row='0']").count() == lab.locator("#other text[data-column]").count()
+    thumbnail(lab, 0, 1, "otherLayer").click()
+    assert lab.locator("#other-head").input_value() == "1"
+    assert lab.locator("#head").input_value() == "mean", "that of the other run"
