@@ -3,7 +3,7 @@
 
 import { Refusal } from "./messages.js";
 import { firstStep, intervened } from "./models/edits.js";
-import { EOS, force, makeModel } from "./models/model.js";
+import { EOS, force, makeModel, read } from "./models/model.js";
 import { Simd } from "./models/simd.js";
 import { Weights } from "./models/weights.js";
 import { search } from "./search/beam.js";
@@ -12,6 +12,7 @@ import { Tokenizer } from "./text/tokenizer.js";
 
 /** @typedef {import("./interface.js").Translation} Translation */
 /** @typedef {import("./models/edits.js").Change} Change */
+/** @typedef {import("./models/model.js").Reading} Reading */
 /** @typedef {import("./search/beam.js").SearchSettings} SearchSettings */
 /**
  * A run in the file; see nmt/exports/page_file.py, which writes it.
@@ -36,12 +37,25 @@ const MOST_PIECES = 200;
 
 /** @typedef {ReturnType<typeof openRun>} Run */
 
+/** Keeps the last result of a computation: the page asks several questions about a sentence. @template T */
+function remembered() {
+  /** @type {{ about: string, result: T } | null} */
+  let last = null;
+  return (/** @type {unknown} */ subject, /** @type {() => T} */ compute) => {
+    const about = JSON.stringify(subject);
+    if (last?.about !== about) last = { about, result: compute() };
+    return last.result;
+  };
+}
+
 /** @param {StoredRun} stored @param {import("./text/tokenizer.js").Vocabulary[]} vocabularies @param {number[]} random @param {ArrayBuffer | Simd} bytes */
 function openRun(stored, vocabularies, random, bytes) {
   return {
     stored,
     random,
     simd: bytes instanceof Simd,
+    lastReading: remembered(),
+    lastForced: remembered(),
     source: new Tokenizer(vocabularies[stored.vocabularies.source]),
     target: new Tokenizer(vocabularies[stored.vocabularies.target]),
     model: makeModel(new Weights(bytes, stored.tensors), stored.structure),
@@ -88,9 +102,20 @@ function settingsOf({ stored: { search: own } }, { beam_size: beamSize, length_p
   return { ...own, beam_size: beamSize ?? own.beam_size, length_penalty: lengthPenalty ?? own.length_penalty };
 }
 
-/** The run's own translation. @param {Run} run @param {number[]} source @param {Asked} question @param {number[]} prefix @param {Pause} pause */
-async function best(run, source, question, prefix, pause) {
-  const [first] = await search(run.model, source, settingsOf(run, question), { prefix, maxTarget: run.stored.max_target, observe: pause });
+/** What the decoder reads of a source; not for a changed encoder. @param {Run} run @param {number[]} source @returns {Reading} */
+const readingOf = (run, source) => run.lastReading(source, () => read(run.model, source));
+
+/** The forced translation by the model without changes. @param {Run} run @param {number[]} source @param {number[]} target @returns {ReturnType<typeof force>} */
+const forcedOf = (run, source, target) => run.lastForced([source, target], () => force(run.model, readingOf(run, source), target));
+
+/** @param {Run} run @param {number[]} source @param {Reading} reading @param {Asked} question @param {Omit<import("./search/beam.js").Options, "maxTarget">} options */
+function searched(run, source, reading, question, options) {
+  return search(run.model, reading.memory, source.length, settingsOf(run, question), { maxTarget: run.stored.max_target, ...options });
+}
+
+/** The run's own translation. @param {Run} run @param {number[]} source @param {Reading} reading @param {Asked} question @param {number[]} prefix @param {Pause} pause */
+async function best(run, source, reading, question, prefix, pause) {
+  const [first] = await searched(run, source, reading, question, { prefix, observe: pause });
   return first.ids;
 }
 
@@ -100,7 +125,7 @@ async function pairOf(run, question, pause) {
   const { target, target_ids: targetIds, prefix_ids: prefix } = question;
   for (const id of [...targetIds ?? [], ...prefix ?? []]) if (!(id > EOS && id < run.target.list.length)) throw new Refusal("badIds");
   const given = targetIds ?? (target === undefined ? null : run.target.encode(normalize(target)));
-  return { source, target: given ? within(given, run.stored.max_target) : await best(run, source, question, prefix ?? [], pause) };
+  return { source, target: given ? within(given, run.stored.max_target) : await best(run, source, readingOf(run, source), question, prefix ?? [], pause) };
 }
 
 /** The labels of a map's rows and columns. @param {Run} run @param {string} site @param {number[]} source @param {number[]} target */
@@ -116,9 +141,8 @@ function labelsOf(run, site, source, target) {
 /** The row with a weight of 0 for each column that its query did not have. @param {number[]} row @param {number} columns */
 const padded = (row, columns) => Array.from({ length: columns }, (_, column) => row[column] ?? 0);
 
-/** A translation with its maps. @param {Run} run @param {number[]} source @param {number[]} target @returns {Translation} */
-function translationOf(run, source, target) {
-  const { logProbs, maps } = force(run.model, source, target);
+/** A translation with its maps. @param {Run} run @param {number[]} source @param {number[]} target @param {ReturnType<typeof force>} forced @returns {Translation} */
+function translationOf(run, source, target, { logProbs, maps }) {
   const chosen = [...target, EOS].map((id, position) => logProbs[position][id]);
   return {
     text: normalize(run.target.decode(target)),
@@ -150,10 +174,10 @@ export const ANSWERS = {
     const source = sourceIds(run, question);
     const { site, layer, head } = question;
     const ofDecoder = site && site !== "encoder_self" ? site : undefined;
-    const encoder = site === "encoder_self" ? translationOf(run, source, []).maps.encoder_self : null;
-    const [first] = await search(run.model, source, settingsOf(run, question), {
+    const reading = readingOf(run, source);
+    const encoder = site === "encoder_self" ? translationOf(run, source, [], force(run.model, reading, [])).maps.encoder_self : null;
+    const [first] = await searched(run, source, reading, question, {
       prefix: question.prefix_ids,
-      maxTarget: run.stored.max_target,
       site: ofDecoder,
       async observe(live) {
         const [{ ids, rows }] = live;
@@ -175,7 +199,7 @@ export const ANSWERS = {
 
   async attend(run, question, _, pause) {
     const { source, target } = await pairOf(run, question, pause);
-    return translationOf(run, source, target);
+    return translationOf(run, source, target, forcedOf(run, source, target));
   },
 
   async intervene(run, question, _, pause) {
@@ -183,17 +207,20 @@ export const ANSWERS = {
     const { source, target } = await pairOf(run, question, pause);
     const first = Math.min(...changes.map(firstStep));
     const kept = first > prefix.length ? target.slice(0, first) : prefix;
-    const intact = translationOf(run, source, target);
-    return intervened(run.model, changes, run.random, async () => ({
-      intact,
-      forced: translationOf(run, source, target),
-      changed: translationOf(run, source, await best(run, source, question, kept, pause)),
-    }));
+    const intact = translationOf(run, source, target, forcedOf(run, source, target));
+    const known = changes.some(({ site }) => site === "encoder_self") ? null : readingOf(run, source);
+    return intervened(run.model, changes, run.random, async () => {
+      const reading = known ?? read(run.model, source);
+      const forced = translationOf(run, source, target, force(run.model, reading, target));
+      const found = await best(run, source, reading, question, kept, pause);
+      const isSame = found.length === target.length && found.every((id, position) => id === target[position]);
+      return { intact, forced, changed: isSame ? forced : translationOf(run, source, found, force(run.model, reading, found)) };
+    });
   },
 
   async alternatives(run, question, _, pause) {
     const { source, target } = await pairOf(run, question, pause);
-    const { logProbs } = force(run.model, source, target);
+    const { logProbs } = forcedOf(run, source, target);
     return {
       alternatives: logProbs.map((ofPiece) => [...ofPiece.keys()].sort((a, b) => ofPiece[b] - ofPiece[a]).slice(0, question.number)
         .map((id) => ({ piece: run.target.list[id], id, log_prob: ofPiece[id] }))),
@@ -204,7 +231,7 @@ export const ANSWERS = {
     const { source, target } = await pairOf(run, question, pause);
     const { site = "cross", layer, head, row = 0 } = question;
     const attention = run.model.sites[site]?.[layer ?? 0];
-    const rows = force(run.model, source, target).maps[site]?.[layer ?? 0];
+    const rows = forcedOf(run, source, target).maps[site]?.[layer ?? 0];
     if (!attention || !rows?.[row] || !((head ?? 0) < attention.heads)) throw new Refusal("noSite", `${layer}, ${head}`);
     const index = head ?? 0, { queries, visible, weights, contexts } = rows[row];
     // A later row has the keys that this one does not see.
@@ -246,7 +273,7 @@ export const ANSWERS = {
   /** log p of each piece of given ids. */
   async score(run, question) {
     const { source_ids: source, target_ids: target } = /** @type {any} */ (question);
-    const { logProbs } = force(run.model, source, target);
+    const { logProbs } = forcedOf(run, source, target);
     return [...target, EOS].map((id, position) => logProbs[position][id]);
   },
 
@@ -254,7 +281,7 @@ export const ANSWERS = {
   async hypotheses(run, question, _, pause) {
     const { text, source_ids: given, prefix_ids: prefix, settings } = /** @type {any} */ (question);
     const source = given ?? run.source.encode(normalize(text));
-    const found = await search(run.model, source, { ...run.stored.search, ...settings }, { prefix, maxTarget: run.stored.max_target, observe: pause });
+    const found = await search(run.model, readingOf(run, source).memory, source.length, { ...run.stored.search, ...settings }, { prefix, maxTarget: run.stored.max_target, observe: pause });
     return found.map((one) => ({ ...one, text: normalize(run.target.decode(one.ids)) }));
   },
 };

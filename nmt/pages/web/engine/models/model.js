@@ -59,22 +59,33 @@ export function step(model, pieces, states, memory, watch) {
 }
 
 /** The numbers behind each row of a map, by site and layer. @typedef {Record<string, Attended[][]>} Maps */
+/** A source as the decoder attends to it, and the encoder's own maps. @typedef {{ memory: any, maps: Maps }} Reading */
 
-/**
- * log p of every piece at each position of a target, EOS included, and what each position attended to. Source and target
- * are ids without BOS and EOS.
- * @param {Model} model @param {number[]} source @param {number[]} target
- */
-export function force(model, source, target) {
+/** A Watch that keeps what the layers of some sites compute. @param {Model} model @param {(site: string) => boolean} isWatched */
+function recorded(model, isWatched) {
   /** @type {Maps} */
-  const maps = Object.fromEntries(Object.entries(model.sites).filter(([, layers]) => layers.length).map(([site, layers]) => [site, layers.map(() => [])]));
+  const maps = Object.fromEntries(Object.entries(model.sites).filter(([site, layers]) => layers.length && isWatched(site)).map(([site, layers]) => [site, layers.map(() => [])]));
   /** @type {WatchSite} */
   const watch = (site, layer) => (attended) => { maps[site][layer].push(attended); };
-  const memory = model.encode([...source, EOS], watch);
+  return { maps, watch };
+}
+
+/** Reads a source, which several translations may then attend to. @param {Model} model @param {number[]} source ids without EOS @returns {Reading} */
+export function read(model, source) {
+  const { maps, watch } = recorded(model, (site) => site === "encoder_self");
+  return { memory: model.encode([...source, EOS], watch), maps };
+}
+
+/**
+ * log p of every piece at each position of a target, EOS included, and what each position attended to.
+ * @param {Model} model @param {Reading} reading @param {number[]} target ids without BOS and EOS
+ */
+export function force(model, { memory, maps: ofEncoder }, target) {
+  const { maps, watch } = recorded(model, (site) => site !== "encoder_self");
   const pieces = [BOS, ...target];
   const features = model.decode ? model.decode(pieces, memory, watch) : decodeInSteps(model, pieces, memory, watch);
   const logProbs = linear(model.output, features).map(logSoftmax);
-  return { logProbs, maps };
+  return { logProbs, maps: { ...ofEncoder, ...maps } };
 }
 
 /** @param {Model} model @param {number[]} pieces @param {any} memory @param {WatchSite} watch */

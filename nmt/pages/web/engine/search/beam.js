@@ -21,6 +21,8 @@ import { BOS, EOS, step } from "../models/model.js";
 /** The weights of one step, by layer and head. @typedef {number[][][]} Row */
 /** An unfinished one. `covered` are the attention weights summed over all steps, `rows` those of each step at the watched site. @typedef {{ ids: number[], logProb: number, state: any, covered: number[], rows: Row[] }} Live */
 
+/** `site` is the site of the decoder to watch. @typedef {{ prefix?: number[], maxTarget?: number | null, site?: string, observe?: (live: Live[]) => Promise<void> }} Options */
+
 const PAD = 0, UNK = 1;
 const LEAST_COVERED = 1e-3;
 
@@ -28,18 +30,16 @@ const LEAST_COVERED = 1e-3;
  * Beam search with the length and coverage penalties of GNMT (Wu et al. 2016, equation 14):
  * score = log P(Y|X) / ((5 + |Y|) / 6)^alpha + beta sum_s log min(sum_t a_ts, 1).
  * Returns the finished hypotheses, best first. `observe` receives the unfinished ones after each step, best first.
- * @param {Model} model @param {number[]} source ids without EOS
+ * @param {Model} model @param {any} memory what the model read @param {number} sourceLength without EOS
  * @param {SearchSettings} settings
- * @param {{ prefix?: number[], maxTarget?: number | null, site?: string, observe?: (live: Live[]) => Promise<void> }} [options]
- *   `site` is the site of the decoder to watch
+ * @param {Options} [options]
  */
-export async function search(model, source, settings, { prefix = [], maxTarget = null, site: watched = "", observe } = {}) {
+export async function search(model, memory, sourceLength, settings, { prefix = [], maxTarget = null, site: watched = "", observe } = {}) {
   const { beam_size: beamSize, length_penalty: alpha, coverage_penalty: beta, min_length: minLength } = settings;
-  const longest = longestOf(source.length + 1, prefix.length, maxTarget, settings);
+  const longest = longestOf(sourceLength + 1, prefix.length, maxTarget, settings);
   const lengthFactor = (/** @type {number} */ length) => ((5 + length) / 6) ** alpha;
-  const memory = model.encode([...source, EOS]);
   /** @type {Live[]} */
-  let live = [{ ids: [], logProb: 0, state: model.start(memory), covered: new Array(source.length).fill(0), rows: [] }];
+  let live = [{ ids: [], logProb: 0, state: model.start(memory), covered: new Array(sourceLength).fill(0), rows: [] }];
   /** @type {Hypothesis[]} */
   const finished = [];
   for (let length = 1; live.length; length++) { // the number of pieces after this step
