@@ -93,7 +93,7 @@ def export_page(runs: Sequence[LoadedRun], out: Path, quantization: str, pairs: 
         )
     with atomic_write(out) as part:
         part.write_text(text, encoding="utf-8")
-        node = _node()
+        node = usable_node()
         parities = [_parity(*each, node, data, quantization) for each in zip(named, pairs, strict=True)] if node else []
     size = f"The page is {out.stat().st_size / 1e6:.1f} MB"
     if not parities:
@@ -126,7 +126,7 @@ def _replaced(page: str, old: str, new: str) -> str:
     return page.replace(old, new)
 
 
-def _node() -> str | None:
+def usable_node() -> str | None:
     """A Node.js that can run the page's program."""
     node = shutil.which("node")
     if node is not None and _is_new_enough(node):
@@ -140,7 +140,7 @@ def _node() -> str | None:
 
 def _parity(named: PageRun, pairs: Pairs, node: str, data: bytes, quantization: str) -> Parity:
     """How closely the page's program matches a run."""
-    parity = compare(named.run, _exported(named, node, data), pairs.source[:_COMPARED], pairs.target[:_COMPARED])
+    parity = compare(named.run, in_node(named, node, data), pairs.source[:_COMPARED], pairs.target[:_COMPARED])
     parity.check(quantization)
     return parity
 
@@ -152,21 +152,26 @@ def _is_new_enough(node: str) -> bool:
     return version is not None and int(version[1]) >= _OLDEST_NODE
 
 
-def _exported(named: PageRun, node: str, data: bytes) -> Exported:
+def answers_in_node(node: str, data: bytes, questions: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Any]:
+    """What the page's program answers to questions (method, question) about the runs of `page_data`."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "program.js").write_text(worker_program(), encoding="utf-8")
+        (folder / "runs").write_bytes(data)
+        (folder / "questions.json").write_text(json.dumps(questions), encoding="utf-8")
+        files = [folder / file for file in ("program.js", "runs", "questions.json")]
+        ended = subprocess.run([node, _DRIVER, *files], capture_output=True, encoding="utf-8", check=False)
+    if ended.returncode:
+        raise RuntimeError(f"The page's program failed in Node.js: {ended.stderr}")
+    answers: list[Any] = json.loads(ended.stdout)
+    return answers
+
+
+def in_node(named: PageRun, node: str, data: bytes) -> Exported:
+    """A run of `page_data` as the page's program computes it."""
+
     def asked(method: str, questions: Sequence[Mapping[str, Any]]) -> list[Any]:
-        with tempfile.TemporaryDirectory() as name:
-            folder = Path(name)
-            (folder / "program.js").write_text(worker_program(), encoding="utf-8")
-            (folder / "runs").write_bytes(data)
-            (folder / "questions.json").write_text(
-                json.dumps([[method, {"run": named.name, **one}] for one in questions]), encoding="utf-8"
-            )
-            files = [folder / file for file in ("program.js", "runs", "questions.json")]
-            ended = subprocess.run([node, _DRIVER, *files], capture_output=True, encoding="utf-8", check=False)
-        if ended.returncode:
-            raise RuntimeError(f"The page's program failed in Node.js: {ended.stderr}")
-        answers: list[Any] = json.loads(ended.stdout)
-        return answers
+        return answers_in_node(node, data, [(method, {"run": named.name, **one}) for one in questions])
 
     def forced_log_probs(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
         pairs = zip(sources, targets, strict=True)
