@@ -1,6 +1,10 @@
 """Serves the lab: its page, style sheets and modules."""
 
-from fastapi import APIRouter, HTTPException
+from io import BytesIO
+from typing import Annotated
+
+import segno
+from fastapi import APIRouter, HTTPException, Query, Response
 from fastapi.responses import FileResponse
 
 from nmt.pages.bundle import WEB
@@ -8,6 +12,9 @@ from nmt.pages.bundle import WEB
 _KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 FILES = {path.relative_to(WEB).as_posix(): path for path in sorted(WEB.rglob("*")) if path.suffix in _KINDS}
 """The path of every file that can be requested, by name."""
+
+_LONGEST_CODE = 1500
+"""A camera cannot read a code with more letters from a screen."""
 
 router = APIRouter(include_in_schema=False)
 
@@ -25,3 +32,12 @@ async def file(name: str) -> FileResponse:
 async def index() -> FileResponse:
     """The lab's page."""
     return await file("lab.html")
+
+
+@router.get("/qr.svg")
+def qr_code(text: Annotated[str, Query(min_length=1, max_length=_LONGEST_CODE)]) -> Response:
+    """A picture of a QR code, black on white in dark mode too."""
+    # FastAPI runs a plain function in a thread: a long code takes a tenth of a second.
+    file = BytesIO()
+    segno.make_qr(text, error="l").save(file, kind="svg", light="#fff", omitsize=True, xmldecl=False)
+    return Response(file.getvalue(), media_type="image/svg+xml")

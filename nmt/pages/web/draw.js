@@ -14,9 +14,17 @@ const NAMESPACE = "http://www.w3.org/2000/svg";
  */
 export const svg = (tag, attributes = {}, ...children) => filled(document.createElementNS(NAMESPACE, tag), attributes, children);
 
+let magnification = 1;
+
+/** How many pixels a unit of a drawing has. */
+export const magnified = () => magnification;
+
+/** Makes drawings larger from now on, with their letters. @param {number} factor */
+export function magnify(factor) { magnification = factor; }
+
 /** A drawing. One with a name can be reached by the keyboard. @param {number} width @param {number} height @param {string} [name] */
 export const picture = (width, height, name) => svg("svg", {
-  width, height, viewBox: `0 0 ${width} ${height}`, ...name ? { role: "application", tabindex: 0, "aria-label": name } : {}, xmlns: NAMESPACE,
+  width: width * magnification, height: height * magnification, viewBox: `0 0 ${width} ${height}`, ...name ? { role: "application", tabindex: 0, "aria-label": name } : {}, xmlns: NAMESPACE,
 });
 
 /** A curve from one side to the other, as a path. @param {number} x @param {number} y @param {number} toX @param {number} toY */

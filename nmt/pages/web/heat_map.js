@@ -3,7 +3,7 @@
 
 import { colorOf, colorOfDifference, css } from "./colors.js";
 import { clamp, hit } from "./dom.js";
-import { listen, marked, measured, picture, replace, short, svg, widthOf } from "./draw.js";
+import { listen, magnified, marked, measured, picture, replace, short, svg, widthOf } from "./draw.js";
 
 /** @typedef {import("./draw.js").Cell} Cell */
 /** @typedef {import("./map.js").AttentionMap} AttentionMap */
@@ -44,8 +44,8 @@ export function annotatedLayout(place, { rows, columns }) {
   // The last labels, which are slanted, end to the right of the cells.
   const over = (/** @type {number} */ cell) => Math.max(...widths.map((width, i) => width * Math.SQRT1_2 - (columns.length - i - 0.5) * cell), 0);
   const above = place.getBoundingClientRect().top + scrollY;
-  const high = innerHeight - (above < innerHeight / 2 ? above : 0) - top - LEGEND - 24;
-  const wide = /** @type {HTMLElement} */ (place.parentElement).clientWidth - 6 - left;
+  const high = (innerHeight - (above < innerHeight / 2 ? above : 0)) / magnified() - top - LEGEND - 24;
+  const wide = (/** @type {HTMLElement} */ (place.parentElement).clientWidth - 6) / magnified() - left;
   let cell = clamp(Math.floor(high / rows.length), MOST_CELL, LEAST_CELL);
   while (cell > LEAST_CELL && cell * columns.length + over(cell) > wide) cell--;
   const bottom = top + cell * rows.length;

@@ -15,7 +15,9 @@ import { drawHeads, listenToHeads } from "./lab/heads.js";
 import { listenToHover, setShown } from "./lab/hover.js";
 import { blockWord, chooseForLayer, chosenForLayer, drawInspector, setWeight } from "./lab/inspector.js";
 import { selectedMap, tipOf } from "./lab/maps.js";
+import { listenToPresentation } from "./lab/presentation.js";
 import { pictureOf, pngFile, save, svgFile } from "./lab/save.js";
+import { listenToShare } from "./lab/share.js";
 import { readAddress, selectedPlace, state, writeAddress } from "./lab/state.js";
 import { fillGlossary, withTerms } from "./lab/terms.js";
 import { quoted, signed } from "./lab/wording.js";
@@ -602,7 +604,7 @@ function listenToPage() {
   document.addEventListener("keydown", (event) => {
     if (hasModifier(event)) return;
     const { key } = event, { row, column } = state;
-    if (key === "Escape" && answers.intact) select({ row: null, column: null }, "intact");
+    if (key === "Escape" && answers.intact && !element.share.open) select({ row: null, column: null }, "intact");
     const now = row === null || column === null ? undefined : shownMap(answers.forced ?? answers.intact)?.weights[row]?.[column];
     const isOnMap = event.target instanceof Element && event.target.closest("#intact");
     if ((key === "+" || key === "-") && isOnMap && now !== undefined) weigh(clamp(now + (key === "+" ? 0.1 : -0.1), 1));
@@ -639,6 +641,8 @@ async function start() {
   fillGlossary();
   element.beam.dataset.name = label("beam");
   try { runs = (await latest("runs", (signal) => engine.runs(signal))).filter(({ error }) => !error); } catch (error) { report(error); return; }
+  listenToPresentation(() => { if (answers.intact) draw(); drawAttribution(); });
+  listenToShare();
   listenToPage();
   listenToChoices();
   listenToAttribution();

@@ -23,6 +23,7 @@
  *   what each piece of the target depends on
  * @property {(question: Question & Omit<Location, "site"> & { guess: number[][] }, signal: AbortSignal) => Promise<Alignment>} align
  *   compares the known alignment of an example with a guess, the model's and the diagonal
+ * @property {(text: string) => string} [qrCode] the address of a picture of a text's QR code
  */
 
 /** @typedef {{ name: string, source: string, target: string, error?: string }} Run languages as codes, such as en; with an error, the run cannot be used */

@@ -1,0 +1,44 @@
+// @ts-check
+// The presentation for a lecture hall: large letters and few controls. ?present in the address opens the page in it.
+
+import { magnify } from "../draw.js";
+import { element, hasModifier } from "../dom.js";
+import { label } from "../i18n.js";
+
+// Drawings have letters of 13 pixels in a window of this height; in a lecture hall, letters need a fortieth of it.
+const LETTERS_FIT = 520;
+const root = document.documentElement;
+
+export const isPresenting = () => root.classList.contains("present");
+
+/** @param {boolean} on */
+function present(on) {
+  root.classList.toggle("present", on);
+  element.present.textContent = label(on ? "leavePresentation" : "present");
+  fit();
+}
+
+/** Makes the drawings as large as the window allows. */
+function fit() {
+  magnify(isPresenting() ? Math.max(innerHeight / LETTERS_FIT, 1.3) : 1);
+}
+
+/** @param {() => void} redraw draws everything again in another size */
+export function listenToPresentation(redraw) {
+  present(new URLSearchParams(location.search).has("present"));
+  const toggle = () => {
+    present(!isPresenting());
+    const query = new URLSearchParams(location.search);
+    if (isPresenting()) query.set("present", "");
+    else query.delete("present");
+    const text = String(query).replace(/present=(?=&|$)/, "present");
+    history.replaceState(null, "", `${location.pathname}${text && `?${text}`}${location.hash}`);
+    redraw();
+  };
+  element.present.addEventListener("click", () => { toggle(); element.present.blur(); });
+  addEventListener("resize", fit);
+  document.addEventListener("keydown", (event) => {
+    const isTyping = event.target instanceof Element && event.target.matches("input:not([type=range]), textarea, select");
+    if (event.key.toLowerCase() === "p" && !isTyping && !hasModifier(event) && !element.share.open) toggle();
+  });
+}

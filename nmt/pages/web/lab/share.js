@@ -1,0 +1,34 @@
+// @ts-check
+// A QR code of what the page shows, for everybody in the room.
+
+import { element } from "../dom.js";
+import { label } from "../i18n.js";
+import { engine } from "./asking.js";
+
+const OWN = /^(localhost|.*\.localhost|127\.[\d.]+|\[::1\])$/;
+
+/** The address of the same state for others, who need no presentation. */
+function sharedAddress() {
+  const address = new URL(location.href);
+  address.searchParams.delete("present");
+  return address.href;
+}
+
+export function listenToShare() {
+  const { qrCode } = engine;
+  element.qr.hidden = !qrCode;
+  if (!qrCode) return;
+  element.qr.addEventListener("click", () => {
+    const address = sharedAddress(), image = /** @type {HTMLImageElement} */ (/** @type {HTMLElement} */ (element["share-code"]));
+    image.hidden = false;
+    image.alt = label("qrOf", address);
+    image.src = qrCode(address);
+    element["share-address"].textContent = `${location.host}${location.pathname.replace(/\/$/, "")}`;
+    element["share-note"].textContent = OWN.test(location.hostname) ? label("onlyHere") : "";
+    /** @type {HTMLDialogElement} */ (/** @type {HTMLElement} */ (element.share)).showModal();
+  });
+  element["share-code"].addEventListener("error", () => {
+    element["share-code"].hidden = true;
+    element["share-note"].textContent = label("qrFailed");
+  });
+}
