@@ -94,7 +94,7 @@ const TEXTS = {
     title: "Phòng thực hành cơ chế chú ý", subtitle: "Gõ một câu, xem mô hình chú ý vào đâu rồi thử thay đổi.", other: "English",
     sentence: "câu", run: "mô hình", second: "so sánh với", none: "không so sánh", translate: "Dịch",
     outside: "ngoài ngữ liệu", empty: "Hãy gõ một câu.",
-    legend: "Mỗi hàng là một từ của bản dịch, mỗi cột là một từ của câu nguồn. Ô càng đậm, mô hình càng nhìn vào từ nguồn đó khi viết từ của hàng.",
+    legend: "Mỗi hàng là một từ của bản dịch, mỗi cột là một từ của câu nguồn. Ô đậm: mô hình nhìn vào đó khi viết từ của hàng.",
     heads: "Mọi đầu chú ý", headsOf: "Mọi đầu của {0}, {1}", meanOfLayers: "trung bình các tầng", meanOfHeads: "trung bình các đầu chú ý",
     entropyIs: "entropy {0} nat", rateIs: "tỉ lệ lỗi gióng hàng {0}",
     headsHint: "Số dưới mỗi ô: entropy theo nat. Thấp: nhìn vào ít chỗ; cao: nhìn khắp nơi. Bấm để xem bản đồ.",

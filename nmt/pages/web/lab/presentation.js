@@ -5,7 +5,7 @@ import { magnify } from "../draw.js";
 import { element, hasModifier } from "../dom.js";
 import { label } from "../i18n.js";
 
-// Drawings have letters of 13 pixels in a window of this height; in a lecture hall, letters need a fortieth of it.
+// A fortieth of this height is 13 pixels, the size of the letters in drawings: in a lecture hall, words need a fortieth.
 const LETTERS_FIT = 520;
 const root = document.documentElement;
 

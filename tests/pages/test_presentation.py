@@ -1,0 +1,93 @@
+"""The lab for a lecture hall: a presentation, and a QR code for the class."""
+
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+# Checking annotations would slow down the server, which runs in this process.
+pytestmark = pytest.mark.unchecked
+
+HIGH = 1080
+STATE = "run=maps_transformer&text=one two three.&unit=words"
+# The size of the letters of everything that can be seen, in pixels; a drawing may be magnified.
+SIZES = """() => [...document.querySelectorAll("body *")].filter((item) => item.checkVisibility()
+    && !item.matches(".unseen, .unseen *, h1, title, option, dialog *")
+    && [...item.childNodes].some((node) => node.nodeType === 3 && node.data.trim())).map((item) => {
+  const drawing = item.closest("svg"), scale = drawing ? drawing.clientWidth / drawing.viewBox.baseVal.width : 1;
+  return [parseFloat(getComputedStyle(item).fontSize) * scale, item.textContent];
+})"""
+
+
+@pytest.fixture
+def page(browser: Any, address: str) -> Iterator[Any]:
+    """The presentation; at the end there was no message and no request to anybody else."""
+    faults: list[str] = []
+    context = browser.new_context(viewport={"width": 1920, "height": HIGH})
+    context.set_default_timeout(60_000)
+    page = context.new_page()
+    page.on("request", lambda request: request.url.startswith((address, "data:")) or faults.append(request.url))
+    page.on("console", lambda message: faults.append(message.text))
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.goto(f"{address}/?present#{STATE}")
+    page.locator("#results[aria-busy='false'] #intact .cell").first.wait_for()
+    yield page
+    context.close()
+    assert faults == []
+
+
+def test_the_presentation_can_be_read_from_the_last_row_and_left_by_a_key(page: Any) -> None:
+    page.locator("#intact .cell").first.click()
+    page.get_by_role("button", name="Block at every step").click()
+    page.locator("#outcome:not([hidden])").wait_for()
+    sizes = page.evaluate(SIZES)
+    assert len(sizes) > 20
+    assert [(size, text) for size, text in sizes if size < HIGH / 50] == []
+    words = page.locator("#intact .map .label, #intact .translation, #outcome .translation").all_text_contents()
+    assert all(size >= HIGH / 40 for size, text in sizes if text in words)
+    assert Axe().run(page).response["violations"] == []
+    map_of_lecture = page.locator("#intact .map svg").bounding_box()
+    assert map_of_lecture["y"] + map_of_lecture["height"] <= HIGH
+    # The key is shown on the button, and does not act while somebody types.
+    assert page.locator("#present").inner_text() == "Leave the presentation (P)"
+    page.locator("#text").press("p")
+    assert "?present#" in page.url
+    page.locator("#text").blur()
+    page.keyboard.press("p")
+    assert "present" not in page.url
+    assert "#run=maps_transformer" in page.url
+    assert page.locator("#present").inner_text() == "Present (P)"
+    assert page.locator("#site").is_visible()
+    assert page.locator("#intact .map svg").bounding_box()["width"] < map_of_lecture["width"]
+    page.keyboard.press("p")
+    assert "?present#" in page.url
+    assert not page.locator("#site").is_visible()
+
+
+def test_a_qr_code_opens_the_same_state_for_the_class(page: Any, address: str) -> None:
+    page.locator("#intact .cell").first.click()
+    page.locator("#qr").click()
+    page.wait_for_function("document.querySelector('#share-code').naturalWidth > 0")
+    code = page.locator("#share-code").get_attribute("src")
+    [shared] = parse_qs(urlsplit(code).query)["text"]
+    assert shared == page.url.replace("?present", ""), "the class needs no presentation"
+    assert page.locator("#share-address").inner_text() == urlsplit(address).netloc
+    assert page.locator("#share-note").inner_text().startswith("Only this computer can open this address: ")
+    assert "host=0.0.0.0" in page.locator("#share-note").inner_text()
+    page.keyboard.press("Escape")
+    assert not page.locator("#share").is_visible()
+    assert page.locator("#intact .cursor").count() == 1, "the selection stays"
+    page.goto(shared)
+    page.locator("#intact .cursor").wait_for()
+    assert page.locator("html").get_attribute("class") in (None, "", "by-pointer")
+
+
+def test_the_server_draws_codes_up_to_a_length_that_a_camera_can_read(client: Any) -> None:
+    drawn = client.get("/qr.svg", params={"text": "http://192.168.1.5:8000/#text=xin+chào"})
+    assert drawn.headers["content-type"] == "image/svg+xml"
+    assert drawn.text.startswith("<svg ")
+    refused = client.get("/qr.svg", params={"text": "a" * 1501}, headers={"accept-language": "vi"})
+    assert refused.status_code == 400
+    assert refused.json()["error"] == "Yêu cầu không hợp lệ: query.text: chỉ được dài nhiều nhất 1500 ký tự"
