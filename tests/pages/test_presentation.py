@@ -46,7 +46,7 @@ def test_the_presentation_can_be_read_from_the_last_row_and_left_by_a_key(page: 
     assert len(sizes) > 20
     assert [(size, text) for size, text in sizes if size < HIGH / 50] == []
     words = page.locator("#intact .map .label, #intact .translation, #outcome .translation").all_text_contents()
-    assert all(size >= HIGH / 40 for size, text in sizes if text in words)
+    assert all(size >= HIGH / 40 - 0.1 for size, text in sizes if text in words)  # a drawing has whole pixels
     assert Axe().run(page).response["violations"] == []
     map_of_lecture = page.locator("#intact .map svg").bounding_box()
     assert map_of_lecture["y"] + map_of_lecture["height"] <= HIGH
