@@ -30,6 +30,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
+from nmt.runs.directory import RunDirectory
+from nmt.runs.included import named_run
 from scripts.mistakes import report_mistakes
 from scripts.server import Connection, Server, server
 
@@ -417,11 +419,13 @@ async def _known(row: Row) -> Row:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("run", type=Path, help="a finished run from English to Vietnamese")
+    parser.add_argument("run", type=Path, help="a finished run from English to Vietnamese, such as en-vi")
     parser.add_argument("--schemathesis", type=Path, metavar="COMMAND", help="its command, st")
     parser.add_argument("--requests", type=int, default=10_000, help="fuzzed requests (default: %(default)s)")
     parser.add_argument("--crowd", type=float, default=60, metavar="SECONDS", help="of a crowd (default: %(default)s)")
     options = parser.parse_args()
+    options.run = named_run(options.run)
+    RunDirectory(options.run).require_finished()
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # for our connections
     with TemporaryDirectory() as name:

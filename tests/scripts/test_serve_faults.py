@@ -14,6 +14,8 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from nmt.errors import Mistake
+from nmt.runs.included import included_models
 from scripts.server import server
 from scripts.studies import serve_faults as script
 
@@ -322,14 +324,21 @@ nmt_requests_total{path="/translate",status="413"} 1.0
 
 def test_the_exit_code_says_whether_all_passed(monkeypatch):
     monkeypatch.setattr(script.resource, "setrlimit", lambda which, limits: None)
-    monkeypatch.setattr("sys.argv", ["serve_faults", "runs/demo"])
+    monkeypatch.setattr("sys.argv", ["serve_faults", "en-vi"])
     for verdicts, code in (((True, True), 0), ((True, False), 1)):
 
         async def everything(options, folder, verdicts=verdicts):
-            assert options.run == Path("runs/demo")
+            assert options.run == included_models()["en-vi"]
             return [("what", "text", good) for good in verdicts]
 
         monkeypatch.setattr(script, "everything", everything)
         with pytest.raises(SystemExit) as ended:
             script.main()
         assert ended.value.code == code
+
+
+def test_a_run_that_is_not_there_is_a_mistake(monkeypatch, tmp_path):
+    monkeypatch.setattr(script.resource, "setrlimit", lambda which, limits: None)
+    monkeypatch.setattr("sys.argv", ["serve_faults", str(tmp_path / "gone")])
+    with pytest.raises(Mistake, match=r"There is no folder .*gone; name the folder that training printed, or a model"):
+        script.main()
