@@ -25,6 +25,7 @@ logger = logging.getLogger(__name__)
 
 PART = ".part"
 """The suffix of a file or folder that is still being written."""
+_PART_NAME = 50  # characters, of four bytes at most
 NOT_THROUGH_LINKS: int = getattr(os, "O_NOFOLLOW", 0)
 """Makes os.open refuse a symbolic link; Windows has no such flag, and lets only administrators make links."""
 
@@ -90,7 +91,8 @@ def atomic_folder(path: Path, replace: bool = False) -> Iterator[Path]:
 
 def _part_of(path: Path) -> Path:
     """A new name, which nobody can predict, beside `path`."""
-    return path.with_name(f".{path.name}.{secrets.token_hex(8)}{PART}")
+    # Of a long name only the beginning, because a file system limits the length of a name.
+    return path.with_name(f".{path.name[:_PART_NAME]}.{secrets.token_hex(8)}{PART}")
 
 
 def is_part(path: Path, name: str) -> bool:
@@ -137,11 +139,16 @@ def check_links(folder: Path, names: Iterable[str]) -> None:
 
 def check_link(path: Path, folder: Path) -> None:
     """Raises Mistake if a path below `folder` is a symbolic link out of it, other than to a file."""
-    if path.is_symlink() and not path.is_file() and not path.resolve().is_relative_to(folder.resolve()):
+    if not path.is_symlink() or path.is_file():
+        return
+    target = Path(os.path.realpath(path))  # Path.resolve fails on a link that leads back to itself
+    if not target.is_relative_to(folder.resolve()):
         raise Mistake(
-            f"{path} is a symbolic link to {path.resolve()}, outside {folder}, where no command may write: replace it "
+            f"{path} is a symbolic link to {target}, outside {folder}, where no command may write: replace it "
             "with a folder, or mount the other disk there."
         )
+    if not path.exists():
+        raise Mistake(f"{path} is {not_a_folder(path)}: delete it.")
 
 
 def check_size(file: Path, most_bytes: int) -> None:
@@ -303,7 +310,12 @@ def check_folder(key: str, value: Any) -> None:
     existing = _first_existing(value)
     if not existing.is_dir():
         raise Mistake(f"{key} is {value}, but {existing} is {not_a_folder(existing)}; choose another folder.")
-    path = Path(str(value))
+    check_name(key, value)
+
+
+def check_name(key: str, value: Any) -> None:
+    """Raises Mistake if the file system refuses a path because it, or a name in it, is too long."""
+    existing, path = _first_existing(value), Path(str(value))
     for tried in (path, *(existing / name for name in path.parts)):  # lstat stops at the first missing folder
         try:
             tried.lstat()

@@ -100,6 +100,13 @@ def test_links_inside_a_folder_and_links_to_files_are_allowed(tmp_path: Path) ->
     (folder / "inside").symlink_to("a")
     (folder / "a" / "file").symlink_to(outside / "file")
     check_links(folder, ["a"])
+    (folder / "a" / "loop").symlink_to("loop")
+    with pytest.raises(Mistake, match=r"^.*/loop is a symbolic link that leads back to itself: delete it\.$"):
+        check_links(folder, ["a"])
+    (folder / "a" / "loop").unlink()
+    (folder / "b").symlink_to("nowhere")
+    with pytest.raises(Mistake, match=r"^.*/b is a broken symbolic link: delete it\.$"):
+        check_links(folder, ["b"])
     for target in (outside, tmp_path / "absent"):
         link = folder / "a" / "b" / target.name
         link.symlink_to(target)
@@ -243,6 +250,15 @@ def test_a_name_that_is_too_long_is_refused(tmp_path: Path) -> None:
         with pytest.raises(Mistake, match=r"which cannot be created \(.+\); choose another folder"):
             check_writable("out", tmp_path / path)  # before the work whose results the folder is for
     check_writable("out", tmp_path / "new" / ("x" * 200))
+
+
+@pytest.mark.parametrize("name", ["x" * 255, "ế" * 85])
+def test_a_name_may_be_as_long_as_the_file_system_allows(tmp_path: Path, name: str) -> None:
+    """The name of the temporary file beside it is not longer."""
+    write_text(tmp_path / name, "text")
+    with atomic_folder(tmp_path / "new" / name) as folder:
+        (folder / "file").touch()
+    assert (tmp_path / name).read_text(encoding="utf-8") == "text"
 
 
 def test_an_existing_cache_is_used_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """Exports a run to another format: writes the model, compares it with the run, and keeps it only if the two match."""
 
 import logging
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -74,20 +75,29 @@ def check_replaceable(out: Path, overwrite: bool) -> None:
     check_writable("out", out)
     if out.is_symlink():
         raise Mistake(f"out is {out}, a symbolic link: name the folder itself, {out.resolve()}.")
-    record = read_record(out)
-    present = {path.relative_to(out).as_posix() for path in out.rglob("*") if not path.is_dir()}
-    if not present:
-        return
-    if not record:
+    if Path.cwd().is_relative_to(out.resolve()):
+        raise Mistake(f"out is {out}, which contains the working folder: choose another folder.")
+    if out.name == "..":
+        raise Mistake(f"out is {out}, which has no name of its own: write {out.resolve()}.")
+    record, contents = read_record(out), _contents(out)
+    if not record and any(contents):  # stops at the first one, because a folder that is no export may be of any size
         raise Mistake(f"out is {out}, which exists and is not an export: choose another folder.")
-    if not overwrite:
+    present = set(contents)
+    if present and not overwrite:
         raise Mistake(f"out is {out}, which exists: choose another folder, or overwrite=true to replace it.")
-    others = sorted(present - {RECORD, *record["files"]})
+    others = sorted(present - {RECORD, *record.get("files", {})})
     if others:
         raise Mistake(
             f"out is {out}, which contains files besides the export ({', '.join(others[:3])}): move these files to "
             "another folder."
         )
+
+
+def _contents(folder: Path) -> Iterator[str]:
+    """Everything in a folder except folders; links are not followed."""
+    for parent, folders, files in os.walk(folder):
+        links = [name for name in folders if Path(parent, name).is_symlink()]
+        yield from (Path(parent, name).relative_to(folder).as_posix() for name in (*links, *files))
 
 
 def export_run(run: LoadedRun, format: str, out: Path, quantization: str, pairs: Pairs) -> Parity:

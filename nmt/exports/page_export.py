@@ -15,7 +15,7 @@ from nmt.data.corpus import Pairs
 from nmt.errors import Mistake
 from nmt.exports.page_file import PageRun, page_data
 from nmt.exports.parity import Exported, Parity, compare
-from nmt.files import atomic_write, check_writable
+from nmt.files import atomic_write, check_name, check_writable
 from nmt.pages.bundle import WEB, bundle
 from nmt.runs.load import LoadedRun
 from nmt.runs.names import distinct_names
@@ -56,10 +56,13 @@ def check_page(out: Path, overwrite: bool, quantization: str, runs: Sequence[str
             f"them in memory: name fewer, or use python -m nmt.serve 'run_dirs=[{','.join(runs)}]' instead."
         )
     check_writable("out", out.parent)
+    check_name("out", out)
     if quantization not in QUANTIZATIONS:
         raise Mistake(f"quantization is {quantization}, but with format=page it must be {' or '.join(QUANTIZATIONS)}.")
     if out.is_dir() or out.is_symlink():
         raise Mistake(f"out is {out}, which is a folder or a link, but format=page writes one file: name an HTML file.")
+    if out.exists() and not out.is_file():
+        raise Mistake(f"out is {out}, which is a device or a pipe, but format=page writes one file: name an HTML file.")
     if out.suffix not in (".html", ".htm"):
         raise Mistake(f"out is {out}, but format=page writes one file: name it, such as {out.with_suffix('.html')}.")
     if not out.exists():

@@ -74,6 +74,35 @@ def test_only_an_export_is_overwritten(run: Path, tmp_path: Path) -> None:
         check_replaceable(link, overwrite=True)
 
 
+def test_a_folder_of_links_is_not_replaced(tmp_path: Path) -> None:
+    """Replacing it would delete the links."""
+    out = tmp_path / "out"
+    (out / "deep").mkdir(parents=True)
+    check_replaceable(out, overwrite=False)
+    (out / "deep" / "link").symlink_to(tmp_path)
+    with pytest.raises(Mistake, match=r"out is .*out, which exists and is not an export: choose another folder"):
+        check_replaceable(out, overwrite=True)
+    (out / RECORD).write_text('{"files": {}}', encoding="utf-8")
+    with pytest.raises(Mistake, match=r"which contains files besides the export \(deep/link\): move these"):
+        check_replaceable(out, overwrite=True)
+
+
+@pytest.mark.parametrize("name", [".", "..", "new/..", "../here"])
+def test_the_folder_in_which_the_command_runs_is_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    (tmp_path / "here" / "new").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(Mistake, match=rf"^out is {name}, which contains the working folder: choose another folder\.$"):
+        check_replaceable(Path(name), overwrite=True)
+
+
+def test_a_folder_with_dots_is_named_by_its_own_name(tmp_path: Path) -> None:
+    (tmp_path / "other" / "new").mkdir(parents=True)
+    with pytest.raises(Mistake, match=r"^out is .*new/\.\., which has no name of its own: write .*/other\.$"):
+        check_replaceable(tmp_path / "other" / "new" / "..", overwrite=True)
+
+
 def test_an_export_that_differs_is_not_kept(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trained = load_run(run, "cpu")
     monkeypatch.setitem(parity.BOUNDS, "float32", -1.0)

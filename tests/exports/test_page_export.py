@@ -183,6 +183,10 @@ def test_what_a_page_cannot_hold_is_refused(
         refused(
             rf"^out is {re.escape(folder)}, which is a folder or a link, but format=page writes one file", out=folder
         )
+    os.mkfifo("pipe.html")
+    refused(r"^out is pipe.html, which is a device or a pipe, but format=page writes one file", out="pipe.html")
+    long = "x" * 300
+    refused(rf"^out is {long}.html, which cannot be created \(File name too long\)", out=f"{long}.html")
     Path("own.html").write_text("<!doctype html>", encoding="utf-8")
     refused("^out is own.html, which exists and is not an exported page", out="own.html", overwrite=True)
     assert Path("own.html").read_text(encoding="utf-8") == "<!doctype html>"
