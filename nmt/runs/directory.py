@@ -29,7 +29,7 @@ from nmt.files import (
     write_bytes,
     write_json,
 )
-from nmt.runs.included import included_models, is_included
+from nmt.runs.included import included_models, included_name
 from nmt.text import Tokenizer, TokenizerPair
 from nmt.text.tone_marks import ToneMarks
 
@@ -93,7 +93,8 @@ class RunDirectory:
         self.path = path
         self.weights = path / _WEIGHTS
         self.checkpoints = path / "checkpoints"
-        self.results = Path("runs", "included", path.name) if is_included(path) else path
+        included = included_name(path)
+        self.results = path if included is None else Path("runs", "included", included)
         self.exports = self.results / "exports"
         self.nonfinite = path / "nonfinite.json"
         self.logs = path / "logs"

@@ -22,7 +22,8 @@ def named_run(name: str | Path) -> Path:
     return path if os.path.lexists(path) else included_models().get(str(name), path)
 
 
-def is_included(folder: Path) -> bool:
-    """Whether this is the run directory of an included model, in which commands must not write."""
+def included_name(folder: Path) -> str | None:
+    """The name of the included model whose run directory this is, so that commands must not write in it; or None."""
     # realpath, because Path.resolve fails on a link that leads back to itself.
-    return os.path.realpath(folder) in map(os.path.realpath, included_models().values())
+    place = os.path.realpath(folder)
+    return next((name for name, own in included_models().items() if os.path.realpath(own) == place), None)

@@ -12,6 +12,7 @@ from nmt.commands.evaluate import evaluate
 from nmt.commands.export_attention import export_attention
 from nmt.config.job import Job
 from nmt.errors import Mistake
+from nmt.runs.directory import RunDirectory
 from nmt.runs.included import included_models
 from nmt.serving.gallery import Gallery
 
@@ -58,6 +59,18 @@ def test_its_folder_may_be_written_as_a_relative_path(included: Path, job: Calla
     before = files(included)
     evaluate(job("evaluate", run_dir="models/numbers"))
     assert files(included) == before
+
+
+@pytest.mark.parametrize("place", ["models/numbers/evaluation/..", "link", "models/numbers/"])
+def test_its_results_have_its_name_whatever_its_folder_is_called(included: Path, place: str) -> None:
+    (included / "evaluation").mkdir(exist_ok=True)
+    Path("link").symlink_to(included)
+    assert RunDirectory(Path(place)).results == Path("runs/included/numbers")
+
+
+def test_its_results_have_its_name_inside_its_folder(included: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(included)
+    assert RunDirectory(Path()).results == Path("runs/included/numbers")
 
 
 def test_a_folder_of_the_same_name_comes_first(included: Path) -> None:
