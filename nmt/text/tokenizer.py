@@ -2,6 +2,7 @@
 
 import io
 import logging
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -60,7 +61,10 @@ class Tokenizer:
         try:
             processor = sentencepiece.SentencePieceProcessor(model_proto=model)
             # SentencePiece reads a model with a changed byte, and fails only when it gives a piece that is not UTF-8.
-            processor.id_to_piece(list(range(processor.get_piece_size())))
+            ids = list(range(processor.get_piece_size()))
+            processor.id_to_piece(ids)
+            if not all(map(math.isfinite, processor.get_score(ids))):
+                raise Mistake(message)
         # UnicodeDecodeError: also where SentencePiece quotes bytes of the model in its own error.
         except (RuntimeError, UnicodeDecodeError) as error:
             raise Mistake(message) from error

@@ -1,8 +1,10 @@
 import copy
 import io
 import logging
+import math
 import pickle
 import random
+import struct
 
 import pytest
 import sentencepiece
@@ -241,6 +243,15 @@ def test_a_model_with_a_changed_byte_is_named(tmp_path, tokenizer):
     (tmp_path / "bad.model").write_bytes(tokenizer.model.replace("ế".encode(), b"\xff\xba\xbf"))
     with pytest.raises(Mistake, match=r"bad\.model: This is not a SentencePiece model \(\d+ bytes\)"):
         Tokenizer.load(tmp_path / "bad.model")
+
+
+@pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf])
+def test_a_model_with_a_score_that_is_no_number_is_refused(tokenizer, score):
+    """SentencePiece reads it, but no segmentation is the best one, and JSON has no such number."""
+    known = b"\x15" + struct.pack("<f", tokenizer.score(tokenizer.size - 1))
+    assert known in tokenizer.model
+    with pytest.raises(Mistake, match=r"This is not a SentencePiece model \(\d+ bytes\); copy"):
+        Tokenizer(tokenizer.model.replace(known, b"\x15" + struct.pack("<f", score)))
 
 
 def test_a_model_with_other_special_ids_is_refused(tmp_path):
