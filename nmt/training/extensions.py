@@ -2,7 +2,9 @@
 
 import os
 import re
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path, PurePath
 from urllib.parse import urlsplit
@@ -14,10 +16,17 @@ from nmt.config.fields import as_text
 from nmt.config.keys import leaves
 from nmt.config.nodes import Node, check_arguments, make
 from nmt.config.schema import LoopSettings
-from nmt.errors import Mistake
+from nmt.errors import CheckFailed, Mistake
+from nmt.files import check_writable
 
 _EXTRAS = ("wandb", "mlflow")
 """The loggers that need a package, which has the name of the logger, as its extra has."""
+_ERRORS = {
+    "wandb": [("wandb.errors", "Error")],
+    "mlflow": [("mlflow.exceptions", "MlflowException"), ("sqlalchemy.exc", "SQLAlchemyError")],
+}
+"""The modules and names of the errors for which these loggers' settings, servers or files are the reason."""
+_PASSWORD = re.compile(r"//[^/@\s]*@")
 _ELSEWHERE = re.compile(r"[/\\~]|(?!https?:)[a-z][a-z\d+.-]*:[/\\]", re.IGNORECASE)
 """The beginning of a path that is not relative, or of an address other than a server's, such as sqlite:///FILE."""
 _NAMES = ("name", "run_name", "experiment_name", "project")  # which may be written as numbers
@@ -71,6 +80,9 @@ def build_loggers(loggers: Mapping[str, Node], run: Path, logs: Path) -> list[Lo
     """
     versions = [int(number) for path in logs.glob("version_*") if (number := path.name[8:]).isdecimal()]
     version = logs / f"version_{max(versions, default=-1) + 1}"
+    if loggers:
+        # Weights & Biases would write to the folder of temporary files, with a warning.
+        check_writable("The folder of the logs", version)
     name = os.path.relpath(run)[-_LONGEST_NAME:]
     given_now = {
         "name": name,
@@ -97,6 +109,29 @@ def build_loggers(loggers: Mapping[str, Node], run: Path, logs: Path) -> list[Lo
                 "or make them relative paths."
             )
     return list(built.values())
+
+
+@contextmanager
+def logger_errors(remedy: Callable[[], str]) -> Iterator[None]:
+    """Turns an error of a logger's package, such as an unreachable server, into CheckFailed; `remedy` ends its message.
+
+    Any other error is a bug, and is raised unchanged.
+    """
+    try:
+        yield
+    except Exception as error:
+        name = next((name for name in _EXTRAS if isinstance(error, _errors_of(name))), None)
+        if name is None:
+            raise
+        reason = _PASSWORD.sub("//", str(error).partition("\n")[0]).strip(". ")
+        raise CheckFailed(
+            f"logger={name} failed ({reason}): check logger.{name} and its server, or set logger=csv. {remedy()}"
+        ) from error
+
+
+def _errors_of(logger: str) -> tuple[type[Exception], ...]:
+    """The classes of the errors that a logger's package raises, as far as they have been imported."""
+    return tuple(getattr(sys.modules[module], name) for module, name in _ERRORS[logger] if module in sys.modules)
 
 
 def build_callbacks(callbacks: Mapping[str, Node]) -> list[Callback]:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from nmt.training.checkpoints import (
     newest_whole,
     tidy,
 )
-from nmt.training.extensions import build_callbacks, build_loggers
+from nmt.training.extensions import build_callbacks, build_loggers, logger_errors
 from nmt.training.limits import reached_limits
 from nmt.training.machine import build_trainer
 from nmt.training.not_finite import NotFinite
@@ -123,7 +124,8 @@ def fit(prepared: Prepared) -> dict[str, Any]:
         callbacks.append(RecentCheckpoints(run.checkpoints, settings.checkpoints.recent))
     # LastCheckpoint comes after every callback whose state a resumed run needs: that state is part of the checkpoint.
     callbacks += [best, LastCheckpoint(run.checkpoints), StopOnSignal(run.checkpoints / LAST)]
-    loggers = build_loggers(settings.logger, run.path, run.logs)
+    with logger_errors(partial(where_to_resume, run)):
+        loggers = build_loggers(settings.logger, run.path, run.logs)
     if loggers:
         callbacks.append(LearningRateMonitor(logging_interval="step"))
 
@@ -145,7 +147,7 @@ def fit(prepared: Prepared) -> dict[str, Any]:
     last = prepared.checkpoint
     logger.info("Run directory: %s%s", run.path, f", resumed from {last.name}" if last else "")
     try:
-        with batch_too_large(prepared):
+        with batch_too_large(prepared), logger_errors(partial(where_to_resume, run)):
             trainer.fit(task, prepared.data, ckpt_path=last, weights_only=True)
     except NotFinite as error:
         if trainer.is_global_zero:

@@ -4,9 +4,12 @@ import csv
 import importlib.util
 import json
 import logging
+import os
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import lightning
@@ -21,7 +24,7 @@ from nmt.commands.train import train
 from nmt.config.job import Job
 from nmt.config.keys import with_values
 from nmt.config.schema import TrainSettings, validated
-from nmt.errors import Mistake
+from nmt.errors import CheckFailed, Mistake
 from nmt.training.extensions import build_loggers, check_extensions, check_stored_loggers
 
 SHORT = {"run_dir": "new", "trainer__max_steps": 4, "validation__every": 2, "trainer__log_every_n_steps": 1}
@@ -238,6 +241,56 @@ def test_a_logger_of_a_run_writes_below_the_run_alone(
     check_stored_loggers({"mlflow": {"tracking_uri": "https://example.com", "experiment_name": "vi: en"}}, file)
     assert not (corpus_copy / "elsewhere").exists()
     train(job("train", run_dir="new", resume="true", trainer__max_steps=6, logger="csv"))
+
+
+class Refused(Exception):  # noqa: N818
+    """Stands for an error of a logger's package."""
+
+
+def refuses(*args: Any, **kwargs: Any) -> None:
+    raise Refused("No API key for https://me:secret@example.com\n[SQL: SELECT 1]")
+
+
+@pytest.mark.parametrize("method", ["__init__", "log_metrics"])
+@pytest.mark.parametrize(
+    ("choice", "module", "name"),
+    [("wandb", "wandb.errors", "Error"), ("mlflow", "mlflow.exceptions", "MlflowException")],
+)
+@pytest.mark.usefixtures("remote")
+def test_an_error_of_a_logger_s_package_is_one_sentence(
+    job: Callable[..., Job],
+    corpus_copy: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    choice: str,
+    module: str,
+    name: str,
+    method: str,
+) -> None:
+    monkeypatch.setitem(sys.modules, module, SimpleNamespace(**{name: Refused}))
+    monkeypatch.setattr(Remote, method, refuses)
+    message = (
+        rf"^logger={choice} failed \(No API key for https://example\.com\): check logger\.{choice} and its server, "
+        r"or set logger=csv\. There is no checkpoint yet: resume=true starts over\.$"
+    )
+    with pytest.raises(CheckFailed, match=message):
+        train(job("train", **SHORT, logger=choice))
+
+
+def test_another_error_in_a_logger_is_a_bug(
+    job: Callable[..., Job], corpus_copy: Path, monkeypatch: pytest.MonkeyPatch, remote: list[dict[str, Any]]
+) -> None:
+    monkeypatch.setattr(Remote, "log_metrics", refuses)
+    with pytest.raises(Refused):
+        train(job("train", **SHORT, logger="wandb"))
+
+
+def test_a_folder_of_logs_that_cannot_be_written_to_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights & Biases would write to the folder of temporary files instead."""
+    (tmp_path / "logs").mkdir()
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "logs")
+    loggers = configuration("train", ["run_dir=new", "logger=csv"])["logger"]
+    with pytest.raises(Mistake, match=r"^The folder of the logs is .*version_0, but .*logs cannot be written to"):
+        build_loggers(loggers, tmp_path, tmp_path / "logs")
 
 
 def test_what_is_no_callback_is_refused(job: Callable[..., Job]) -> None:
