@@ -5,6 +5,7 @@ import concurrent.futures
 import math
 import threading
 import time
+import traceback
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -192,6 +193,7 @@ class Batcher:
                 # As in a ThreadPoolExecutor: no result would leave the client waiting, and a panic in a library
                 # written in Rust is no Exception.
                 except BaseException as error:
+                    _free(error)
                     computation.done.set_exception(error)
             self._search = search
 
@@ -334,8 +336,25 @@ class Batcher:
             return translator.translated_lines(
                 [queued.sentence for queued in batch], [queued.prefix for queued in batch]
             )
+        except BaseException as error:
+            _free(error)
+            raise
         finally:
             self._search = None
+
+
+def _free(error: BaseException) -> None:
+    """Frees what the functions that raised an error still hold, such as the tensors of a search.
+
+    Futures and the frames in the error's traceback refer to each other, so the memory would stay in use until the
+    garbage is collected, which may be many searches later.
+    """
+    chain: BaseException | None = error
+    seen = set[int]()
+    while chain is not None and id(chain) not in seen:
+        seen.add(id(chain))
+        traceback.clear_frames(chain.__traceback__)
+        chain = chain.__cause__ or chain.__context__
 
 
 def _deliver(batch: Sequence[_QueuedSentence], outcome: Sequence[TranslatedLine] | Exception) -> None:

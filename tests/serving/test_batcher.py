@@ -192,6 +192,54 @@ class Steps:
             raise
 
 
+class Tensor:
+    """Stands for the memory of a search."""
+
+
+@pytest.mark.parametrize("as_batch", [True, False], ids=["batch", "computation"])
+@pytest.mark.parametrize("error", [None, Mistake("refused"), KeyError("a bug")], ids=["left", "refused", "failed"])
+def test_a_search_that_fails_frees_its_memory_at_once(
+    gallery: Gallery, task: Task, error: Exception | None, as_batch: bool
+) -> None:
+    """Not only when the garbage is collected, because searches of 100 MB could follow each other until then."""
+    freed: list[weakref.ref[Tensor]] = []
+
+    async def action(batcher: Batcher, sizes: list[int]) -> None:
+        begun, check = threading.Event(), batcher.between_steps
+
+        def between_steps(step: Step | None = None) -> None:
+            tensor = Tensor()
+            freed.append(weakref.ref(tensor))
+            begun.set()
+            while error is None:
+                check(step)
+            raise error
+
+        def search(trained: LoadedRun) -> list[int]:
+            return best_translation(trained, [5, 6, 7], observe=between_steps)
+
+        batcher.between_steps = between_steps
+        asked = batcher.translate(task, ["one two"]) if as_batch else batcher.compute("maps_luong", search)
+        request = asyncio.ensure_future(asked)
+        await asyncio.to_thread(begun.wait, 10)
+        if error is None:
+            request.cancel()
+        with pytest.raises(asyncio.CancelledError if error is None else type(error)):
+            await request
+        del request, asked
+        batcher.between_steps = lambda step=None: None
+        await batcher.compute("maps_luong", lambda _: None)
+
+    gc.collect()
+    gc.disable()
+    try:
+        with_batcher(gallery, action)
+        assert freed
+        assert [tensor() for tensor in freed] == [None] * len(freed)
+    finally:
+        gc.enable()
+
+
 @pytest.mark.parametrize("how_many_leave", [1, 2])
 def test_a_batch_stops_when_all_its_clients_have_left(gallery: Gallery, task: Task, how_many_leave: int) -> None:
     async def action(batcher: Batcher, sizes: list[int]) -> None:
