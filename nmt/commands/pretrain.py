@@ -11,7 +11,7 @@ from nmt.runs.record import print_run
 from nmt.training.loop import fit, ready_to_score, writing
 from nmt.training.masked_task import masked_score
 from nmt.training.out_of_memory import halving_batches
-from nmt.training.preparation import Prepared, prepare, run_folder
+from nmt.training.preparation import Prepared, prepare, resumes_run, run_folder
 from nmt.training.pretraining import MaskedPretraining
 from nmt.training.resume import printing_if_finished
 
@@ -22,9 +22,10 @@ def pretrain(job: Job[PretrainSettings]) -> None:
     Raises Mistake before training if the configuration cannot be used.
     """
     run = EncoderDirectory(run_folder(job))
+    resumes = resumes_run(job, run)
 
     def attempt(changes: Mapping[str, int]) -> None:
-        prepared = prepare(job, run, MaskedPretraining(), changes=changes)
+        prepared = prepare(job, run, MaskedPretraining(), resumes=resumes, changes=changes)
         with writing(prepared):
             result = fit(prepared)
             if result:  # In a distributed run, only the leader has one.

@@ -16,7 +16,7 @@ from nmt.runs.record import print_run
 from nmt.scoring.run_scores import score_test_split
 from nmt.training.loop import fit, ready_to_score, writing
 from nmt.training.out_of_memory import halving_batches
-from nmt.training.preparation import Prepared, prepare, run_folder
+from nmt.training.preparation import Prepared, prepare, resumes_run, run_folder
 from nmt.training.resume import printing_if_finished
 from nmt.training.translation import Translation
 
@@ -27,9 +27,10 @@ def train(job: Job[TrainSettings]) -> None:
     Raises Mistake before training if the configuration cannot be used.
     """
     run = RunDirectory(run_folder(job))
+    resumes = resumes_run(job, run)
 
     def attempt(changes: Mapping[str, int]) -> None:
-        prepared = prepare(job, run, Translation(), changes=changes)
+        prepared = prepare(job, run, Translation(), resumes=resumes, changes=changes)
         with writing(prepared):
             result = fit(prepared)
             if result:  # In a distributed run, only the leader has one.

@@ -310,14 +310,15 @@ class StartSettings(Keys):
 
     run_dir: Text
     sweep_dir: Text | None
-    resume: bool
+    resume: Annotated[Literal["auto"] | bool, expects("true, false or auto")]
     overwrite: bool
     cache_dir: Text
 
     @check(mode="after")
     def check_start(self) -> "StartSettings":
         if self.resume and self.overwrite:
-            raise Mistake("resume=true continues a run and overwrite=true deletes it: use only one of them.")
+            resume = str(self.resume).lower()
+            raise Mistake(f"resume={resume} continues a run and overwrite=true deletes it: use only one of them.")
         return self
 
 

@@ -94,16 +94,31 @@ def run_folder(job: Job[Any]) -> Path:
     return Path(job.settings.run_dir if job.sweep_dir is None else os.path.relpath(job.sweep_dir))
 
 
+def resumes_run(job: Job[Any], run: RunDirectory) -> bool:
+    """Whether the job resumes its run: as it says or, with resume=auto, if the run has been started.
+
+    Commands ask this once, because their own first attempt starts the run, too.
+    """
+    return run.started if job.settings.resume == "auto" else job.settings.resume
+
+
 def prepare(
-    job: Job[Any], run: RunDirectory, kind: TrainingKind[SettingsT, ModelT], *, changes: Mapping[str, Any]
+    job: Job[Any],
+    run: RunDirectory,
+    kind: TrainingKind[SettingsT, ModelT],
+    *,
+    resumes: bool,
+    changes: Mapping[str, Any],
 ) -> Prepared[SettingsT, ModelT]:
-    """Prepares a run; `changes` are the settings, by key, that replace others to save memory.
+    """Prepares a run to start or, with `resumes`, to resume.
+
+    `changes` are the settings, by key, that replace others to save memory.
 
     Raises Mistake for invalid input, before the run directory is changed: values first, because checking them takes
     seconds, then the files, which may take minutes to read. Raises AlreadyFinished if the run is finished and the
     command does not ask for more.
     """
-    resumes, is_leader = job.settings.resume, rank() == 0
+    is_leader = rank() == 0
     quiet(leader=is_leader)
     check_writable("run_dir", run.path)
     check_folder("cache_dir", job.settings.cache_dir)

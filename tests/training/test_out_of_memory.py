@@ -125,8 +125,10 @@ def test_steps_that_were_made_are_not_thrown_away(
 def test_a_run_that_is_written_while_the_halved_one_is_prepared_is_kept(
     corpus: Path, job: Callable[..., Job], limit: Limit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def prepare_beside_another(job: Job, run: RunDirectory, kind: TrainingKind, *, changes: dict[str, int]) -> Prepared:
-        prepared = prepare(job, run, kind, changes=changes)
+    def prepare_beside_another(
+        job: Job, run: RunDirectory, kind: TrainingKind, *, resumes: bool, changes: dict[str, int]
+    ) -> Prepared:
+        prepared = prepare(job, run, kind, resumes=resumes, changes=changes)
         if changes:
             run.write_metrics({"finished": False, "by": "another"})
         return prepared

@@ -130,7 +130,7 @@ def test_a_translation_model_starts_with_the_encoder_and_the_embeddings(
     given = [f"{key}={value}" for key, value in scorers.items()]
     config = configuration("train", [*_tiny_overrides(plain), *given, f"start_from={pretrained}", "run_dir=from"])
     job_from = Job(config, validated(type(plain.settings), config), (*scorers, "start_from"), "THE COMMAND", None)
-    prepared = prepare(job_from, RunDirectory(Path("from")), Translation(), changes={})
+    prepared = prepare(job_from, RunDirectory(Path("from")), Translation(), resumes=False, changes={})
     encoder = load_encoder(pretrained, "cpu")
     assert prepared.tokenizers.source.model == encoder.tokenizers.source.model
     assert prepared.tokenizers.joint

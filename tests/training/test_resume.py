@@ -93,6 +93,22 @@ def test_a_killed_and_resumed_run_ends_with_identical_weights(
     assert_same(whole.run, corpus / "killed")
 
 
+def test_one_command_starts_a_run_resumes_it_and_does_nothing_when_it_is_finished(
+    corpus: Path, start: Callable[..., subprocess.Popen[str]], tiny: Callable[..., list[str]], whole: Whole
+) -> None:
+    arguments = [*tiny(**CHANGES, run_dir="auto"), "resume=auto"]
+    assert start("train", *arguments, sent=(signal.SIGTERM, 20)).wait() == 143
+    resumed = start("train", *arguments)
+    output, errors = resumed.communicate()
+    assert "resumed from last.ckpt" in errors
+    assert whole.output.splitlines()[1:] == output.splitlines()[1:]
+    assert_same(whole.run, corpus / "auto")
+    finished = start("train", *arguments)
+    again, said = finished.communicate()
+    assert (finished.returncode, again) == (0, output)
+    assert "The run in auto is finished" in said
+
+
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 143)])
 def test_a_run_that_is_asked_to_stop_saves_at_once_and_goes_on_from_there(
     corpus: Path,

@@ -208,5 +208,5 @@ def test_a_recipe_for_another_corpus_is_warned_of(
     (tmp_path / "config.yaml").touch()
     composed = configuration("train", [f"data.name={data}"])
     with pytest.raises(Mistake):
-        prepare(job_of("train", composed, ("data",)), RunDirectory(tmp_path), Translation(), changes={})
+        prepare(job_of("train", composed, ("data",)), RunDirectory(tmp_path), Translation(), resumes=False, changes={})
     assert ("The vocabulary, schedule and length of training come from experiment=sample" in caplog.text) == warned
