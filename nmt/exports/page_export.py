@@ -3,6 +3,7 @@
 import base64
 import json
 import logging
+import os
 import re
 import shutil
 import subprocess
@@ -81,7 +82,10 @@ def export_page(runs: Sequence[LoadedRun], out: Path, quantization: str, pairs: 
     page does not support a run or becomes too large, and CheckFailed if a run differs. In each case `out` is left
     unchanged.
     """
-    names = distinct_names([run.directory.path for run in runs])
+    # A name of a folder need not be valid UTF-8.
+    names = [
+        os.fsencode(name).decode(errors="replace") for name in distinct_names([run.directory.path for run in runs])
+    ]
     named = [PageRun(name, run) for name, run in zip(names, runs, strict=True)]
     data = page_data(named, quantization)
     text = page_text(data)

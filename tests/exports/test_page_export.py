@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from axe_playwright_python.sync_playwright import Axe
 
 import nmt
 from nmt.commands.export import export
@@ -20,6 +21,7 @@ from nmt.exports import page_export, page_file
 from nmt.exports.page_export import page_text
 from nmt.exports.page_file import PageRun, page_data
 from nmt.runs.load import load_run
+from nmt.text import Tokenizer
 
 TEXT = "one two three."
 
@@ -108,6 +110,115 @@ def test_runs_are_switched_and_compared(run: Path, browser: Any, tmp_path: Path)
         page.wait_for_function("() => document.querySelector('#intact-name').textContent.includes('uniform')")
         page.locator("#results[aria-busy='false']").wait_for()
         assert page.locator("#second").input_value() == "", "a run is not compared with itself"
+
+
+HOSTILE = "<img src=x onerror='executed=1'></script><script>executed=1</script>&lt;\u202e\u2067👩‍👩‍👧‍👦\0"
+
+
+def test_hostile_text_in_a_run_or_typed_is_shown_as_text(
+    run: Path, browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = page_file._vocabulary
+
+    def hostile_vocabulary(tokenizer: Tokenizer) -> dict[str, Any]:
+        vocabulary = read(tokenizer)
+        pieces = [f"▁{HOSTILE}{piece}" if piece.startswith("▁") else piece for piece in vocabulary["pieces"]]
+        return {**vocabulary, "pieces": pieces}
+
+    loaded = load_run(run, "cpu")
+    monkeypatch.setattr(page_file, "_vocabulary", hostile_vocabulary)
+    monkeypatch.setattr(page_file, "example_pairs", lambda run: [(f"{HOSTILE} {TEXT}", HOSTILE)])
+    with open_page([PageRun(HOSTILE, loaded), PageRun("other", loaded)], browser, tmp_path) as page:
+        page.locator("#results[aria-busy='false'] #intact .cell").first.wait_for()
+        assert page.locator("#run option").first.text_content() == f"{HOSTILE} (en → vi)"
+        assert page.locator("#examples button").first.text_content() == f"{HOSTILE} {TEXT}"
+        assert HOSTILE in page.locator("#about").text_content()
+        translate(page, f"{HOSTILE} one.")
+        page.reload()  # the address has the sentence
+        page.locator("#results[aria-busy='false'] #intact .cell").first.wait_for()
+        assert page.locator("#text").input_value() == f"{HOSTILE} one."
+        # Invisible characters are removed from translations.
+        visible = HOSTILE.partition("\u202e")[0]
+        assert visible in page.locator("#intact .translation").text_content(), "a piece of the translation"
+        page.locator("#intact .cell").first.click()
+        page.get_by_role("button", name="Block at every step").first.click()
+        page.locator("#changed .cell").first.wait_for()
+        page.locator("details").evaluate_all("boxes => boxes.forEach(box => { box.open = true; })")
+        page.locator("#numbers tr").first.wait_for()
+        assert page.evaluate("typeof executed") == "undefined"
+        assert page.locator("main img, main script").count() == 0
+
+
+def test_long_text_is_refused_by_a_sentence_and_a_translation_can_be_stopped(
+    run: Path, browser: Any, tmp_path: Path
+) -> None:
+    with open_page([PageRun("numbers", load_run(run, "cpu"))], browser, tmp_path) as page:
+        for unit in ("a", "one two. ", "👩‍👧", "é\u0301"):
+            page.locator("#text").fill(f"{unit}{unit * (10_000 // len(unit))}")
+            page.locator("#ask button[type='submit']").click()
+            page.get_by_text("pieces; shorten it to at most").wait_for(timeout=10_000)
+            assert page.locator("#intact").is_hidden()
+            translate(page, TEXT)
+        page.reload()
+        page.locator("#results[aria-busy='false'] #intact .cell").first.wait_for()
+        page.locator("#text").fill("one two three. " * 10)
+        page.evaluate(
+            """() => {
+                document.querySelector("#ask").requestSubmit();
+                document.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape" }));
+            }"""
+        )
+        page.get_by_text("Stopped.").wait_for()
+        assert page.locator("#results").get_attribute("aria-busy") == "false"
+        assert page.locator("#intact").is_hidden(), "it belongs to another sentence"
+        translate(page, TEXT)
+
+
+def test_it_is_used_by_keyboard_alone(run: Path, browser: Any, tmp_path: Path) -> None:
+    with open_page([PageRun("numbers", load_run(run, "cpu"))], browser, tmp_path) as page:
+        page.locator("#results[aria-busy='false'] #intact .cell").first.wait_for()
+
+        def tab_to(selector: str) -> None:
+            for _ in range(40):
+                if page.evaluate("selector => document.activeElement.matches(selector)", selector):
+                    return
+                page.keyboard.press("Tab")
+            raise AssertionError(f"Tab does not reach {selector}")
+
+        tab_to("#text")
+        page.keyboard.press("Control+A")
+        page.keyboard.type(TEXT)
+        page.keyboard.press("Enter")
+        page.locator("#results[aria-busy='false'] #intact .cell").first.wait_for()
+        tab_to("#intact svg")
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("-")
+        page.locator("#changed .cell").first.wait_for()
+
+
+@pytest.mark.parametrize(("language", "translated_by"), [("en", "Translation by one"), ("vi", "Bản dịch của one")])
+def test_a_phone_shows_everything_and_axe_finds_nothing(
+    run: Path, browser: Any, tmp_path: Path, language: str, translated_by: str
+) -> None:
+    runs = [PageRun(name, load_run(run, "cpu")) for name in ("one", "two")]
+    address = (
+        f"?lang={language}#run=one&second=two&text={TEXT}&unit=words&layer=0&head=1&row=1&column=2&difference=true"
+    )
+    scheme = "light" if language == "en" else "dark"
+    with open_page(
+        runs, browser, tmp_path, address, viewport={"width": 390, "height": 844}, is_mobile=True, color_scheme=scheme
+    ) as page:
+        page.locator("#minus .cell").first.wait_for()
+        assert page.locator("#intact-name").text_content() == translated_by
+        assert page.locator("html").get_attribute("lang") == language
+        page.locator("details").evaluate_all(
+            "boxes => boxes.forEach(box => { box.open = box.id !== 'attribution-box'; })"
+        )
+        page.locator("#numbers tr").first.wait_for()
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
+        found = Axe().run(page).response["violations"]
+        assert [(each["id"], each["impact"], [node["html"][:80] for node in each["nodes"]]) for each in found] == []
 
 
 def test_several_runs_that_a_page_cannot_hold_are_refused(

@@ -22,6 +22,7 @@ const TEXTS = {
     tryBlock: "Block a word", tryBlockHint: "Translate again without looking at one source word.",
     tryGuess: "Guess the alignment", tryGuessHint: "Say which words belong together, and compare yourself with the model.",
     unknownWord: "{0} never occurred in training.", unknownWords: "{0} never occurred in training.", unknownCharacters: "Never seen in training: {0}.",
+    about: "{0}: {1}; {2} with scorer {3}, window {4} and normalizer {5}; {6} parameters{7}.", inEightBits: ", stored in 8 bits with one factor per row",
     warning: "This run was trained on the embedded corpus of generated sentences; it fails on other text.",
     site: "attention", encoder_self: "encoder self-attention", decoder_self: "decoder self-attention", cross: "cross attention",
     layer: "layer", head: "head", secondLayer: "layer of the second run", secondHead: "head of the second run", mean: "mean",
@@ -88,7 +89,7 @@ const TEXTS = {
     guessLegend: "●: sure link (S), ○: possible link (P), both from the grammar; color: the attention weight that the model ({0}) computes for this translation; violet ring: the largest weight in each row; ✓: your guess. The diagonal links words at the same relative position. Alignment error rate = 1 − (|A ∩ S| + |A ∩ P|) / (|A| + |S|), where P includes S.",
     you: "you", model: "the model", diagonal: "the diagonal", aer: "alignment error rate", precision: "precision",
     recall: "recall", guessed: "{0} – {1}",
-    waiting: "translating …", failed: "The server cannot be reached. Check that nmt.serve is still running, and try again.",
+    waiting: "translating … (Esc stops it)", stopped: "Stopped.", failed: "The server cannot be reached. Check that nmt.serve is still running, and try again.",
   },
   vi: {
     title: "Phòng thực hành cơ chế chú ý", subtitle: "Gõ một câu, xem mô hình chú ý vào đâu rồi thử thay đổi.", other: "English",
@@ -107,6 +108,7 @@ const TEXTS = {
     tryBlock: "Chặn một từ", tryBlockHint: "Dịch lại mà không nhìn vào một từ nguồn.",
     tryGuess: "Đoán gióng hàng từ", tryGuessHint: "Chọn những từ ứng với nhau, rồi so với mô hình.",
     unknownWord: "Từ {0} không có trong dữ liệu huấn luyện.", unknownWords: "Các từ {0} không có trong dữ liệu huấn luyện.", unknownCharacters: "Ký tự không có trong dữ liệu huấn luyện: {0}.",
+    about: "{0}: {1}; {2} với hàm điểm (scorer) {3}, cửa sổ {4} và hàm chuẩn hóa {5}; {6} tham số{7}.", inEightBits: ", lưu ở dạng 8 bit với một hệ số cho mỗi hàng",
     warning: "Mô hình này chỉ học ngữ liệu kèm theo, gồm các câu do một văn phạm sinh ra, nên dịch sai những câu khác.",
     site: "loại chú ý", encoder_self: "tự chú ý ở bộ mã hóa", decoder_self: "tự chú ý ở bộ giải mã", cross: "chú ý chéo",
     layer: "tầng", head: "đầu chú ý", secondLayer: "tầng của mô hình thứ hai", secondHead: "đầu chú ý của mô hình thứ hai", mean: "trung bình",
@@ -173,7 +175,7 @@ const TEXTS = {
     guessLegend: "●: liên kết chắc chắn (S), ○: liên kết có thể có (P), cả hai lấy từ văn phạm; màu: trọng số chú ý mà mô hình ({0}) tính cho bản dịch này; viền tím: trọng số lớn nhất của mỗi hàng; ✓: bạn đoán. Đường chéo nối các từ ở cùng vị trí tương đối. Tỉ lệ lỗi gióng hàng (AER) = 1 − (|A ∩ S| + |A ∩ P|) / (|A| + |S|), trong đó P gồm cả S.",
     you: "bạn", model: "mô hình", diagonal: "đường chéo", aer: "tỉ lệ lỗi (AER)", precision: "độ chính xác (precision)",
     recall: "độ phủ (recall)", guessed: "{0} – {1}",
-    waiting: "đang dịch …", failed: "Không kết nối được với máy chủ. Hãy xem nmt.serve có còn chạy không, rồi thử lại.",
+    waiting: "đang dịch … (bấm Esc để dừng)", stopped: "Đã dừng.", failed: "Không kết nối được với máy chủ. Hãy xem nmt.serve có còn chạy không, rồi thử lại.",
   },
 };
 

@@ -8,7 +8,7 @@ import { alignedLayouts, annotatedLayout, drawHeatMap } from "./heat_map.js";
 import { Unreachable } from "./engine/interface.js";
 import { fillLabels, label } from "./i18n.js";
 import { drawAttribution, fitAttribution, listenToAttribution, showAttribution, shownAttribution } from "./lab/attribution.js";
-import { engine, isOutdated, latest, sentenceOf } from "./lab/asking.js";
+import { engine, isOutdated, latest, sentenceOf, stop } from "./lab/asking.js";
 import { drawBeam } from "./lab/beam.js";
 import { drawGuess, listenToGuess, setPairs } from "./lab/guess.js";
 import { drawHeads, listenToHeads } from "./lab/heads.js";
@@ -21,7 +21,7 @@ import { listenToShare } from "./lab/share.js";
 import { readAddress, selectedPlace, state, writeAddress } from "./lab/state.js";
 import { fillGlossary, withTerms } from "./lab/terms.js";
 import { quoted, signed } from "./lab/wording.js";
-import { otherLanguage } from "./language.js";
+import { language, otherLanguage } from "./language.js";
 import { drawLines } from "./lines.js";
 import { MEAN, SITES, choicesOf, differenceOf } from "./map.js";
 import { isSpecial } from "./words.js";
@@ -155,6 +155,16 @@ async function describe(run) {
   return description;
 }
 
+/** What a known run is at the selected site, in a sentence. @param {string} run */
+function aboutRun(run) {
+  const description = descriptions.get(run), part = description?.sites[state.site];
+  if (!description || !part) return "";
+  // The names of the command line, such as scaled_dot.
+  const names = [part.scorer, part.window, part.normalizer].map((name) => name === "NoScore" ? "none" : name.replace(/(?<=[a-z])(?=[A-Z])/g, "_").toLowerCase());
+  const format = description.quantization === "int8" ? label("inEightBits") : "";
+  return label("about", run, description.model, label(state.site), ...names, description.parameters.toLocaleString(language), format);
+}
+
 /** Replaces a selected site, layer or head that the runs lack with one that they have, and fills the controls. */
 async function fitChoices() {
   const { run, second } = state, { sites, search, embedded } = await describe(run);
@@ -172,6 +182,8 @@ async function fitChoices() {
   fit("head", sites[state.site].heads, element.head);
   const ofSecond = second ? (await describe(second)).sites[state.site] : null;
   if (second !== state.second) return;
+  element.about.textContent = [run, second].map(aboutRun).join(" ");
+  element.about.hidden = false;
   for (const item of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".of-second"))) item.hidden = !ofSecond;
   if (ofSecond) {
     fit("otherLayer", ofSecond.layers, element["other-layer"]);
@@ -209,6 +221,16 @@ function report(error) {
   }
   element.status.classList.add("error");
   element.status.textContent = sentenceOf(error);
+}
+
+/** Stops the translation that has begun. */
+function cancel() {
+  turn++;
+  for (const kind of ["translate", "attend", "intervene", "whole", "own", "reading"]) stop(kind);
+  if (!isCurrent() || subject.second !== state.second) forget();
+  else show();
+  element.results.ariaBusy = "false";
+  element.status.textContent = label("stopped");
 }
 
 function forget() {
@@ -604,6 +626,10 @@ function listenToPage() {
   document.addEventListener("keydown", (event) => {
     if (hasModifier(event)) return;
     const { key } = event, { row, column } = state;
+    if (key === "Escape" && element.results.ariaBusy === "true" && !element.share.open) {
+      cancel();
+      return;
+    }
     if (key === "Escape" && answers.intact && !element.share.open) select({ row: null, column: null }, "intact");
     const now = row === null || column === null ? undefined : shownMap(answers.forced ?? answers.intact)?.weights[row]?.[column];
     const isOnMap = event.target instanceof Element && event.target.closest("#intact");

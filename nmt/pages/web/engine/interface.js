@@ -33,7 +33,10 @@
 /**
  * @typedef {object} Description
  * @property {boolean} embedded whether the run was trained on the embedded corpus alone
- * @property {Record<string, { layers: number, heads: number }>} sites
+ * @property {string} model the name of its class
+ * @property {number} parameters
+ * @property {string} [quantization] the number format of stored weights
+ * @property {Record<string, { layers: number, heads: number, scorer: string, window: string, normalizer: string }>} sites
  * @property {boolean} [simd] in a page that is one file: whether WebAssembly multiplies its matrices
  * @property {{ beam_size: number | null, length_penalty: number | null }} search null if it cannot be set
  */
