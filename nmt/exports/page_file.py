@@ -14,6 +14,7 @@ from nmt.attention.edits import random_numbers
 from nmt.config.nodes import make
 from nmt.decoding.beam import BeamSearch
 from nmt.errors import Mistake
+from nmt.insight.known_alignments import aligned_pairs
 from nmt.insight.provenance import described_model
 from nmt.models import Bahdanau, Luong, Seq2Seq, Transformer
 from nmt.runs.load import LoadedRun
@@ -220,5 +221,18 @@ def _description(run: LoadedRun, quantization: str) -> dict[str, Any]:
 
 
 def _examples(run: LoadedRun) -> list[dict[str, Any]]:
-    """Short sentences of the run's test sets, to try it on."""
-    return [{"source": source, "target": target, "aligned": False} for source, target in example_pairs(run)]
+    """What /v1/examples of nmt.serve lists, and the links between the words of sentences whose alignment is known."""
+    own = [] if run.settings.data.embedded else example_pairs(run)
+    return [
+        *({"source": source, "target": target, "aligned": False} for source, target in own),
+        *(
+            {
+                "source": pair.source,
+                "target": pair.target,
+                "aligned": True,
+                "sure": sorted(pair.gold.sure),
+                "possible": sorted(pair.gold.possible - pair.gold.sure),
+            }
+            for pair in aligned_pairs(run.direction)
+        ),
+    ]

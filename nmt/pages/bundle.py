@@ -1,5 +1,6 @@
 """Turns a page's ES modules into one module, for a page that opens from disk: browsers load no modules from there."""
 
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,7 +30,7 @@ def bundle(entry: Path, instead: Mapping[Path, Path] | None = None) -> str:
     def variable(path: Path) -> str:
         # The number tells a/b.js from a_b.js; the name is for who reads the page's source.
         number = numbers.setdefault(path, len(numbers))
-        return f"${number}_" + re.sub(r"\W", "_", path.relative_to(entry.parent).with_suffix("").as_posix())
+        return f"${number}_" + re.sub(r"\W", "_", os.path.relpath(path.with_suffix(""), entry.parent))
 
     def target(path: Path, source: str) -> Path:
         """The module that `path` imports as `source`."""

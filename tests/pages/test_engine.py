@@ -16,13 +16,18 @@ from page_engine import ASK, answers
 
 from nmt.attention import normalizers, scorers, windows
 from nmt.attention.attention import Attention
+from nmt.config.direction import Direction
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.constraints import Constraints
 from nmt.exports.page_export import page_text
 from nmt.exports.page_file import PageRun, page_data
 from nmt.insight.alternatives import alternatives
+from nmt.insight.attribution_maps import attribution_maps, chosen_method
 from nmt.insight.cells import cells
+from nmt.insight.forced_maps import IdPair
 from nmt.insight.interventions import Decoded, forced, intervene
+from nmt.insight.known_alignments import agreement, aligned_pairs
+from nmt.maps.links import MapSelector
 from nmt.models import Bahdanau, Luong, Seq2Seq, Transformer, VocabularySizes
 from nmt.models.decoders import LSTMDecoder, LSTMNDecoder
 from nmt.models.embeddings import with_plain_weights
@@ -32,6 +37,7 @@ from nmt.runs.load import LoadedRun, load_run
 from nmt.runs.weights import in_8_bits
 from nmt.serving.questions import ChangeOfAttention
 from nmt.text import EOS, Tokenizer, TokenizerPair, normalize, train_tokenizer
+from nmt.text.lines import iter_lines
 
 # Annotations are checked where these functions are tested themselves.
 pytestmark = pytest.mark.unchecked
@@ -108,7 +114,8 @@ def every_model() -> Iterator[tuple[str, Callable[..., Seq2Seq]]]:
         yield f"bahdanau {name}", bahdanau(cross, encoder, num_heads=heads, fix_norm=not fixed)
         own = site(names[0], "global", names[2])
         norm = LayerNorm if number % 3 else ScaleNorm
-        yield f"transformer {name}", transformer(own, cross, norm, norm_first=number % 4 > 0, fix_norm=fixed)
+        layers = {"num_layers": 1 + number % 2, "decoder_layers": (None, 1, 2)[number % 3]}
+        yield f"transformer {name}", transformer(own, cross, norm, norm_first=number % 4 > 0, fix_norm=fixed, **layers)
 
 
 SAMPLE = {
@@ -241,13 +248,17 @@ CHANGES: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("name", SAMPLE)
 def test_changed_attention_continues_as_in_torch(page: Any, base: LoadedRun, name: str) -> None:
-    """The pieces of the run's own translation with changed attention, and the translation that is then found."""
     run = random_run(base, SAMPLE[name], joint=False)
+    sites = [site for site in run.model.sites if site != "cross"]
+    changes = [[change] for change in CHANGES] + [[{**CHANGES[2], "site": site}] for site in sites] + [CHANGES[:2]]
+    check_changes(page, run, changes)
+
+
+def check_changes(page: Any, run: LoadedRun, changes: list[list[dict[str, Any]]]) -> None:
+    """The pieces of the run's own translation with changed attention, and the translation that is then found."""
     text = "one three five seven."
     exact = run._replace(model=copy.deepcopy(run.model).double())
     source = run.tokenizers.source.encode(text)
-    sites = [site for site in run.model.sites if site != "cross"]
-    changes = [[change] for change in CHANGES] + [[{**CHANGES[2], "site": site}] for site in sites] + [CHANGES[:2]]
     found = answers(
         page,
         run,
@@ -299,7 +310,9 @@ def test_rows_and_alternatives_are_those_of_the_server(page: Any, base: LoadedRu
             assert worked(found, column) == pytest.approx(found["scores"][column], abs=CLOSE), "as the page draws it"
             assert worked(expected_row._asdict(), column) == pytest.approx(expected_row.scores[column], abs=CLOSE)
         assert (found["renormalized"], found["row"]) == (expected_row.renormalized, expected_row.row)
-        assert found["center"] == (None if expected_row.center is None else pytest.approx(expected_row.center, abs=CLOSE))
+        assert found["center"] == (
+            None if expected_row.center is None else pytest.approx(expected_row.center, abs=CLOSE)
+        )
 
 
 def worked(row: dict[str, Any], column: int) -> float:
@@ -310,11 +323,87 @@ def worked(row: dict[str, Any], column: int) -> float:
     return float(np.dot(query, key)) - (float(np.dot(key, key)) / 2 if row["scorer"].startswith("Gaussian") else 0)
 
 
+@pytest.mark.parametrize("name", SAMPLE)
+def test_attributions_are_those_of_the_server(page: Any, base: LoadedRun, name: str) -> None:
+    run = random_run(base, SAMPLE[name], joint=False)
+    text, target, contrast = "one three five seven.", [20, 40, 60], run.tokenizers.target.pieces([50])[0]
+    source, exact = run.tokenizers.source.encode(text), run._replace(model=copy.deepcopy(run.model).double())
+    asked: list[dict[str, Any]] = [
+        {"method": "occlusion"},
+        {"method": "occlusion", "contrast": contrast},
+        {"method": "value_zeroing"},
+    ]
+    found = answers(page, run, [("attribute", {"text": text, "target_ids": target, **one}) for one in asked])
+    for one, answer in zip(asked, found, strict=True):
+        method = chosen_method(exact, one["method"], one.get("contrast"))
+        [sentence] = attribution_maps(exact, [IdPair(1, 1, source, target)], 512, method)
+        [item] = sentence.maps
+        assert (answer["inputs"], answer["outputs"], answer["columns"]) == (item.inputs, item.outputs, item.columns)
+        assert item.attribution is not None
+        close = min(CLOSE, float(np.abs(item.attribution).max()) / 20)
+        assert close > 0
+        assert np.allclose(answer["attribution"], item.attribution[0, 0], rtol=0, atol=close), one
+
+
+def test_what_cannot_be_attributed_is_refused(page: Any, base: LoadedRun) -> None:
+    run = random_run(base, SAMPLE["bahdanau"], joint=False)
+    pair = {"text": "one two.", "target_ids": [20, 40]}
+    gradient, contrast, known = answers(
+        page,
+        run,
+        [
+            ("attribute", {**pair, "method": "gradient_x_input"}),
+            ("attribute", {**pair, "contrast": "no piece"}),
+            ("align", {"text": "one two.", "guess": []}),
+        ],
+    )
+    assert "choose occlusion or value zeroing, or serve the run with nmt.serve" in gradient["error"]
+    assert "'no piece' is not one piece of the vocabulary" in contrast["error"]
+    assert "The alignment of this sentence is not known" in known["error"]
+
+
+def test_links_and_error_rates_are_those_of_the_server(page: Any, base: LoadedRun) -> None:
+    settings = base.settings.model_copy(update={"direction": Direction("en", "vi")})
+    run = random_run(base, SAMPLE["transformer general"], joint=False)._replace(settings=settings)
+    exact = run._replace(model=copy.deepcopy(run.model).double())
+    pairs, guess = aligned_pairs(run.direction)[:4], [[0, 0], [1, 2]]
+    places = [(None, None), (0, 1), (None, 0), (0, None)]
+    [examples, *found] = answers(
+        page,
+        run,
+        [
+            ("examples", {}),
+            *(
+                ("align", {"text": pair.source, "layer": layer, "head": head, "guess": guess if head else []})
+                for pair, (layer, head) in zip(pairs, places, strict=True)
+            ),
+        ],
+    )
+    assert {"source": pairs[0].source, "target": pairs[0].target, "aligned": True} in examples
+    for pair, (layer, head), answer in zip(pairs, places, found, strict=True):
+        links = [(i, j) for i, j in guess] if head else []
+        expected = agreement(exact, pair, MapSelector("predicts", layer, head), links)
+        assert (answer["source_words"], answer["target_words"]) == (expected.source_words, expected.target_words)
+        assert np.allclose(answer["weights"], expected.weights, rtol=0, atol=CLOSE)
+        assert {(i, j) for i, j in answer["sure"]} == expected.gold.sure
+        assert {(i, j) for i, j in answer["possible"]} == expected.gold.possible - expected.gold.sure
+        assert {name: {(i, j) for i, j in some} for name, some in answer["links"].items()} == expected.links
+        for name, rate in expected.rates.items():
+            assert answer["rates"][name] == pytest.approx(rate._asdict())
+
+
 @pytest.mark.skipif(not SOAK, reason="All combinations take minutes; make soak tries them.")
 def test_every_combination_computes_as_torch(page: Any, base: LoadedRun) -> None:
-    for name, model in every_model():
+    for number, (name, model) in enumerate(every_model()):
         try:
-            check_model(page, random_run(base, model, joint=False), webassembly=True)
+            run = random_run(base, model, joint=number % 5 == 0)
+            check_model(page, run, webassembly=number % 4 > 0)
+            sites = itertools.cycle(run.model.sites)
+            chosen = [CHANGES[(number + turn) % len(CHANGES)] for turn in (0, 3, 7)]
+            # A window can only be changed at cross attention.
+            check_changes(
+                page, run, [[{**one, "site": "cross" if "half_width" in one else next(sites)}] for one in chosen]
+            )
         except BaseException as error:
             error.add_note(f"The model is {name}.")
             raise
@@ -337,21 +426,34 @@ ODD = [
 ]
 
 
+def check_text(page: Any, base: LoadedRun, tokenizer: Tokenizer, texts: list[str]) -> None:
+    """The ids of lines, and their text again."""
+    run = random_run(base, SAMPLE["bahdanau"], joint=False)._replace(tokenizers=TokenizerPair(tokenizer, tokenizer))
+    [found] = answers(page, run, [("tokenize", {"lines": texts})])
+    for text, one in zip(texts, found, strict=True):
+        ids = tokenizer.encode(normalize(text))
+        assert (one["ids"], one["text"]) == (ids, tokenizer.decode(ids)), repr(text)
+
+
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
 def test_text_is_cut_into_the_pieces_of_sentencepiece(page: Any, base: LoadedRun, kind: str) -> None:
-    parts = ("valid", "test", "train") if SOAK else ("valid", "test")
-    files = [CHECKOUT / "data" / "sample" / f"{part}.{side}" for part in parts for side in ("en", "vi")]
-    every = [file.read_text(encoding="utf-8").splitlines() for file in files]
-    lines = [line for of_file in every for line in of_file[: 5000 if SOAK else 800]]
+    files = [CHECKOUT / "data" / "sample" / f"{part}.{side}" for part in ("valid", "test") for side in ("en", "vi")]
+    lines = [line for file in files for line in file.read_text(encoding="utf-8").splitlines()[:800]]
     draw = random.Random(1)
     alphabet = [*"".join(ODD), *"abcđêộ .,'\"", *map(chr, range(0x300, 0x310)), *map(chr, range(0x1D160, 0x1D170))]
     noise = ["".join(draw.choices(alphabet, k=draw.randint(1, 30))) for _ in range(500)]
     model = train_tokenizer([normalize(line) for line in lines], kind=kind, size=700, character_coverage=0.999)
     for style in (None, "old", "new"):
-        tokenizer = Tokenizer(model, style)
-        run = random_run(base, SAMPLE["bahdanau"], joint=False)._replace(tokenizers=TokenizerPair(tokenizer, tokenizer))
-        texts = [*(lines if style is None else lines[::10]), *ODD, *noise]
-        [found] = answers(page, run, [("tokenize", {"lines": texts})])
-        for text, one in zip(texts, found, strict=True):
-            ids = tokenizer.encode(normalize(text))
-            assert (one["ids"], one["text"]) == (ids, tokenizer.decode(ids)), repr(text)
+        check_text(page, base, Tokenizer(model, style), [*(lines if style is None else lines[::10]), *ODD, *noise])
+
+
+@pytest.mark.skipif(not SOAK, reason="20,000 lines take minutes; make soak cuts them.")
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+def test_a_long_text_is_cut_into_the_pieces_of_sentencepiece(page: Any, base: LoadedRun, kind: str) -> None:
+    """20,000 lines of the file that PAGE_TEXT names. The tokenizer learns a tenth of them, and spells the rest."""
+    file = Path(os.environ.get("PAGE_TEXT", CHECKOUT / "data" / "sample" / "train.vi"))
+    lines = [*itertools.islice(iter_lines(file), 20_000)]
+    learned = [text for line in lines[::10] if (text := normalize(line))]
+    model = train_tokenizer(learned, kind=kind, size=1000, character_coverage=0.9995)
+    for style in (None, "new"):
+        check_text(page, base, Tokenizer(model, style), lines)

@@ -1,6 +1,8 @@
 // @ts-check
 // The engine's answers, computed here: what nmt/serving/lab.py answers on a server.
 
+import { argmaxLinks, diagonalLinks, rates, wordMap } from "./insight/alignment.js";
+import { METHODS } from "./insight/attribution.js";
 import { Refusal } from "./messages.js";
 import { firstStep, intervened } from "./models/edits.js";
 import { EOS, force, makeModel, read } from "./models/model.js";
@@ -27,9 +29,10 @@ import { Tokenizer } from "./text/tokenizer.js";
  * @property {number | null} max_source
  * @property {number | null} max_target
  * @property {object} description
- * @property {object[]} examples
+ * @property {Example[]} examples
  */
-/** A question, with the fields of all methods. @typedef {import("./interface.js").Question & { site?: string, layer?: number | null, head?: number | null, row?: number, number?: number, changes?: Change[] }} Asked */
+/** A sentence to try, with the links of its words if they are known. @typedef {import("./interface.js").Example & { sure?: number[][], possible?: number[][] }} Example */
+/** A question, with the fields of all methods. @typedef {import("./interface.js").Question & { site?: string, layer?: number | null, head?: number | null, row?: number, number?: number, changes?: Change[], method?: string, contrast?: string, guess?: number[][] }} Asked */
 /** Waits until messages have been received, and fails if the question was withdrawn. @typedef {() => Promise<void>} Pause */
 
 const BEGIN = "<s>", END = "</s>";
@@ -103,7 +106,7 @@ function settingsOf({ stored: { search: own } }, { beam_size: beamSize, length_p
 }
 
 /** What the decoder reads of a source; not for a changed encoder. @param {Run} run @param {number[]} source @returns {Reading} */
-const readingOf = (run, source) => run.lastReading(source, () => read(run.model, source));
+const readingOf = (run, source) => run.lastReading(source, () => read(run.model, [...source, EOS]));
 
 /** The forced translation by the model without changes. @param {Run} run @param {number[]} source @param {number[]} target @returns {ReturnType<typeof force>} */
 const forcedOf = (run, source, target) => run.lastForced([source, target], () => force(run.model, readingOf(run, source), target));
@@ -164,11 +167,19 @@ function chosenMap(maps, index) {
   return maps[0].map((row, at) => row.map((_, column) => maps.reduce((sum, map) => sum + map[at][column], 0) / maps.length));
 }
 
+/** The id of a word that is one piece, or of a piece as a map names it. @param {Run} run @param {string} named */
+function pieceNamed(run, named) {
+  const ids = run.target.encode(normalize(named));
+  const id = ids.length === 1 ? ids[0] : run.target.list.indexOf(named);
+  if (id < EOS) throw new Refusal("contrast", named);
+  return id;
+}
+
 /** By method; each takes a run, a question, a function that receives steps, and a Pause. @type {Record<string, (run: Run, question: Asked, tell: (step: import("./interface.js").Step) => void, pause: Pause) => Promise<unknown>>} */
 export const ANSWERS = {
   describe: async ({ stored, simd }) => ({ ...stored.description, simd }),
 
-  examples: async ({ stored }) => stored.examples,
+  examples: async ({ stored }) => stored.examples.map(({ source, target, aligned }) => ({ source, target, aligned })),
 
   async translate(run, question, tell, pause) {
     const source = sourceIds(run, question);
@@ -210,7 +221,7 @@ export const ANSWERS = {
     const intact = translationOf(run, source, target, forcedOf(run, source, target));
     const known = changes.some(({ site }) => site === "encoder_self") ? null : readingOf(run, source);
     return intervened(run.model, changes, run.random, async () => {
-      const reading = known ?? read(run.model, source);
+      const reading = known ?? read(run.model, [...source, EOS]);
       const forced = translationOf(run, source, target, force(run.model, reading, target));
       const found = await best(run, source, reading, question, kept, pause);
       const isSame = found.length === target.length && found.every((id, position) => id === target[position]);
@@ -258,9 +269,37 @@ export const ANSWERS = {
     };
   },
 
-  async attribute() { throw new Refusal("serve"); },
+  async attribute(run, question, _, pause) {
+    const { method: named = "occlusion", contrast } = question;
+    const method = METHODS[named];
+    if (!method) throw new Refusal("gradients");
+    const { source, target } = await pairOf(run, question, pause);
+    const { inputs, outputs, columns } = labelsOf(run, "cross", source, target);
+    return { inputs, outputs, columns, attribution: await method(run.model, source, target, contrast ? pieceNamed(run, contrast) : null, pause) };
+  },
 
-  async align() { throw new Refusal("serve"); },
+  async align(run, question) {
+    const { text, layer, head, guess = [] } = question;
+    const pair = run.stored.examples.find(({ source, aligned }) => aligned && source === text);
+    if (!pair) throw new Refusal("notAligned");
+    const { sure = [], possible = [] } = pair;
+    const [sourceWords, targetWords] = [pair.source, pair.target].map((side) => side.split(" "));
+    if (guess.some(([i, j]) => !sourceWords[i] || !targetWords[j])) throw new Refusal("badLink");
+    const source = run.source.encode(pair.source), target = run.target.encode(pair.target);
+    const { maps: { cross } } = translationOf(run, source, target, forcedOf(run, source, target));
+    const ofLayers = cross.weights.map((ofLayer) => chosenMap(ofLayer, head));
+    const weights = wordMap(chosenMap(ofLayers, layer), run.source.pieces(source), run.target.pieces(target));
+    const links = { model: argmaxLinks(weights), diagonal: diagonalLinks(sourceWords.length, targetWords.length), ...guess.length ? { guess } : {} };
+    return {
+      source_words: sourceWords,
+      target_words: targetWords,
+      weights,
+      sure,
+      possible,
+      links,
+      rates: Object.fromEntries(Object.entries(links).map(([name, predicted]) => [name, rates(predicted, sure, [...sure, ...possible])])),
+    };
+  },
 
   /** What nmt.export compares with the run: lines as ids and back. */
   async tokenize({ source }, question) {

@@ -6,7 +6,10 @@ const TEXTS = {
   en: {
     emptySource: "The source is empty; write a sentence.",
     long: "The sentence or its translation has {0} pieces; shorten it to at most {1}.",
-    serve: "This file cannot compute this. Serve the run with nmt.serve instead.",
+    gradients: "This page computes no gradients; choose occlusion or value zeroing, or serve the run with nmt.serve.",
+    contrast: "'{0}' is not one piece of the vocabulary; name one, such as a row label of a map.",
+    notAligned: "The alignment of this sentence is not known; choose one from the list.",
+    badLink: "A link names a word that the sentence does not have; clear the guess.",
     noSite: "The model has no attention layer or head {0}; choose one that it has.",
     badIds: "A piece of the translation is not in the vocabulary; use pieces of this run.",
     old: "This browser cannot read the file, because it has no DecompressionStream. Use a newer browser.",
@@ -14,7 +17,10 @@ const TEXTS = {
   vi: {
     emptySource: "Câu nguồn đang trống; hãy viết một câu.",
     long: "Câu hoặc bản dịch có {0} từ con; hãy rút ngắn còn nhiều nhất {1}.",
-    serve: "Trang trong một tệp không tính được điều này. Hãy mở mô hình bằng nmt.serve.",
+    gradients: "Trang trong một tệp không tính gradient; hãy chọn che từng từ con hoặc đặt giá trị v về 0, hoặc mở mô hình bằng nmt.serve.",
+    contrast: "'{0}' không phải là một từ con trong bộ từ vựng; hãy dùng một từ con, chẳng hạn nhãn của một hàng trong bản đồ.",
+    notAligned: "Chưa biết liên kết từ của câu này; hãy chọn một câu trong danh sách.",
+    badLink: "Một liên kết nêu một từ mà câu không có; hãy xóa phần đoán.",
     noSite: "Mô hình không có tầng hay đầu chú ý {0}; hãy chọn tầng và đầu mà mô hình có.",
     badIds: "Một từ con của bản dịch không có trong bộ từ vựng; hãy dùng các từ con của mô hình này.",
     old: "Trình duyệt này không đọc được tệp vì không có DecompressionStream. Hãy dùng trình duyệt mới hơn.",

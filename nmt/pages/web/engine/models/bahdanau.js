@@ -4,7 +4,7 @@
 
 import { withHeads } from "./attention.js";
 import { gru, makeEncoder } from "./recurrent.js";
-import { joined, linear, rowOf, tanh } from "./vectors.js";
+import { embedded, joined, linear, tanh } from "./vectors.js";
 
 /** @typedef {import("./vectors.js").Vector} Vector */
 /** @typedef {import("./weights.js").Weights} Weights */
@@ -33,7 +33,7 @@ export class Bahdanau {
 
   /** @param {number[]} source @param {WatchSite} [watch] @returns {Memory} */
   encode(source, watch) {
-    const { annotations, finals: [directions] } = this.encoder.read(source.map((id) => rowOf(this.sourceEmbedding, id)), watch);
+    const { annotations, finals: [directions] } = this.encoder.read(embedded(this.sourceEmbedding, source), watch);
     const last = directions[directions.length - 1].h; // b_1, the backward state at the first piece
     const hidden = tanh(linear(this.bridge, [last])[0]); // s_0 = tanh(W_s b_1), A.2.2
     return { annotations: this.attention.project(annotations), first: { h: hidden, c: hidden } };
@@ -45,14 +45,14 @@ export class Bahdanau {
   /** @param {number[]} pieces @param {State[]} states @param {Memory} memory @param {WatchSite} [watch] */
   advance(pieces, states, memory, watch) {
     const positions = states.map(({ position }) => position);
-    const embedded = pieces.map((id) => rowOf(this.targetEmbedding, id)); // E y_{t-1}
+    const inputs = embedded(this.targetEmbedding, pieces); // E y_{t-1}
     const previous = states.map(({ hidden }) => hidden); // s_{t-1}
     // c_t = sum_j alpha_tj h_j, equation 5, with alpha = softmax of e_tj = a(s_{t-1}, h_j), equation 6
     const contexts = this.attention.attend(previous.map(({ h }) => h), pieces.map(() => memory.annotations), positions, watch?.("cross", 0));
     // s_t = f(s_{t-1}, y_{t-1}, c_t), section 3.1; f is a GRU, A.2.2
-    const { states: hidden } = this.cell.step(embedded.map((input, row) => joined(input, contexts[row])), previous, states.map(() => null), positions);
+    const { states: hidden } = this.cell.step(inputs.map((input, row) => joined(input, contexts[row])), previous, states.map(() => null), positions);
     // t~_t = U_o s_{t-1} + V_o E y_{t-1} + C_o c_t, and t_t, the maxima of pairs of its entries (A.2.2)
-    const readouts = linear(this.readout, previous.map(({ h }, row) => joined(h, embedded[row], contexts[row])));
+    const readouts = linear(this.readout, previous.map(({ h }, row) => joined(h, inputs[row], contexts[row])));
     const features = readouts.map((readout) => Float64Array.from({ length: readout.length / 2 }, (_, index) => Math.max(readout[2 * index], readout[2 * index + 1])));
     return { features, states: hidden.map((state, row) => ({ hidden: state, position: positions[row] + 1 })) };
   }

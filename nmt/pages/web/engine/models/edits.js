@@ -58,6 +58,14 @@ const WAYS = {
   },
 };
 
+/** What a function returns while some attentions have an edit. @template T @param {Attention[]} attentions @param {import("./attention.js").Edit} edit @param {() => T} action */
+export function edited(attentions, edit, action) {
+  for (const attention of attentions) attention.edits = [...attention.edits, edit];
+  try { return action(); } finally {
+    for (const attention of attentions) attention.edits = attention.edits.slice(0, -1);
+  }
+}
+
 /** The first piece of the translation that a change can affect. @param {Change} change */
 export function firstStep({ site, steps }) {
   return steps && site !== "encoder_self" ? Math.min(...steps.length ? steps : [0]) : 0;

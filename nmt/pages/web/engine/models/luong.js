@@ -4,7 +4,7 @@
 
 import { withHeads } from "./attention.js";
 import { LSTMN, lstm, makeEncoder } from "./recurrent.js";
-import { joined, linear, products, rowOf, tanh } from "./vectors.js";
+import { embedded, joined, linear, products, tanh } from "./vectors.js";
 
 /** @typedef {import("./vectors.js").Vector} Vector */
 /** @typedef {import("./weights.js").Weights} Weights */
@@ -42,7 +42,7 @@ export class Luong {
 
   /** @param {number[]} source @param {WatchSite} [watch] @returns {Memory} */
   encode(source, watch) {
-    const { annotations, finals } = this.encoder.read(source.map((id) => rowOf(this.sourceEmbedding, id)), watch);
+    const { annotations, finals } = this.encoder.read(embedded(this.sourceEmbedding, source), watch);
     const first = finals.map((directions, layer) => {
       const h = joined(...directions.map((state) => state.h)), c = joined(...directions.map((state) => state.c));
       if (!this.bridges) return { h, c }; // the paper's encoder hands its states over
@@ -60,9 +60,9 @@ export class Luong {
   /** @param {number[]} pieces @param {State[]} states @param {Memory} memory @param {WatchSite} [watch] */
   advance(pieces, states, memory, watch) {
     const positions = states.map(({ position }) => position);
-    const embedded = pieces.map((id) => rowOf(this.targetEmbedding, id));
+    const inputs = embedded(this.targetEmbedding, pieces);
     // [y_{t-1}; h~_{t-1}], section 3.3
-    let below = this.inputFeeding ? embedded.map((input, row) => joined(input, states[row].attentional)) : embedded;
+    let below = this.inputFeeding ? inputs.map((input, row) => joined(input, states[row].attentional)) : inputs;
     /** @type {State[]} */
     const next = states.map(({ attentional, position }) => ({ layers: [], attentional, pasts: [], position: position + 1 }));
     for (const [index, cell] of this.cells.entries()) {

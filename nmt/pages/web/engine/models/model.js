@@ -70,10 +70,10 @@ function recorded(model, isWatched) {
   return { maps, watch };
 }
 
-/** Reads a source, which several translations may then attend to. @param {Model} model @param {number[]} source ids without EOS @returns {Reading} */
+/** Reads a source, which several translations may then attend to. @param {Model} model @param {number[]} source ids with EOS @returns {Reading} */
 export function read(model, source) {
   const { maps, watch } = recorded(model, (site) => site === "encoder_self");
-  return { memory: model.encode([...source, EOS], watch), maps };
+  return { memory: model.encode(source, watch), maps };
 }
 
 /**
@@ -82,13 +82,17 @@ export function read(model, source) {
  */
 export function force(model, { memory, maps: ofEncoder }, target) {
   const { maps, watch } = recorded(model, (site) => site !== "encoder_self");
-  const pieces = [BOS, ...target];
-  const features = model.decode ? model.decode(pieces, memory, watch) : decodeInSteps(model, pieces, memory, watch);
-  const logProbs = linear(model.output, features).map(logSoftmax);
+  const logProbs = linear(model.output, featuresOf(model, memory, target, watch)).map(logSoftmax);
   return { logProbs, maps: { ...ofEncoder, ...maps } };
 }
 
-/** @param {Model} model @param {number[]} pieces @param {any} memory @param {WatchSite} watch */
+/** The inputs of the output layer at each position of a target, EOS included. @param {Model} model @param {any} memory @param {number[]} target ids without BOS and EOS @param {WatchSite} [watch] */
+export function featuresOf(model, memory, target, watch) {
+  const pieces = [BOS, ...target];
+  return model.decode ? model.decode(pieces, memory, watch) : decodeInSteps(model, pieces, memory, watch);
+}
+
+/** @param {Model} model @param {number[]} pieces @param {any} memory @param {WatchSite} [watch] */
 function decodeInSteps(model, pieces, memory, watch) {
   let state = model.start(memory);
   return pieces.map((piece) => {

@@ -3,7 +3,7 @@
 // As nmt/models/transformer.py and transformer_layers.py.
 
 import { MultiHeadAttention, appended, byHead } from "./attention.js";
-import { addTo, dot, linear, rowOf } from "./vectors.js";
+import { addTo, dot, embedded, linear } from "./vectors.js";
 
 /** @typedef {import("./vectors.js").Vector} Vector */
 /** @typedef {import("./weights.js").Weights} Weights */
@@ -53,7 +53,7 @@ export class Transformer {
 
   /** Reads a source, and returns what the decoder attends to. @param {number[]} source @param {WatchSite} [watch] @returns {Memory} */
   encode(source, watch) {
-    let x = source.map((id, position) => withPosition(rowOf(this.sourceEmbedding, id), position));
+    let x = embedded(this.sourceEmbedding, source).map(withPosition);
     const positions = [...source.keys()];
     for (const [index, layer] of this.encoder.entries()) {
       const inputs = layer.aroundAttention.before(x);
@@ -90,7 +90,7 @@ export class Transformer {
 
   /** The decoder stack. `keep` returns what each row sees in self-attention, given the keys and values of all rows. @param {number[]} pieces @param {number[]} positions @param {Memory} memory @param {WatchSite | undefined} watch @param {(added: KeysValues, layer: number) => KeysValues[]} keep */
   #read(pieces, positions, memory, watch, keep) {
-    let x = pieces.map((id, row) => withPosition(rowOf(this.targetEmbedding, id), positions[row]));
+    let x = embedded(this.targetEmbedding, pieces).map((input, row) => withPosition(input, positions[row]));
     for (const [index, layer] of this.decoder.entries()) { // section 3.1, the three sub-layers of a decoder layer
       const inputs = layer.aroundAttention.before(x);
       const kept = keep(layer.attention.project(inputs), index);
@@ -150,11 +150,11 @@ function scaleNorm(g, eps) {
 
 /**
  * sqrt(d) E x + PE with PE(pos, 2i) = sin(pos / 10000^(2i/d)), PE(pos, 2i+1) = cos(same) (sections 3.4 and 3.5).
- * @param {Vector} embedded @param {number} position
+ * @param {Vector} input @param {number} position
  */
-function withPosition(embedded, position) {
-  const dim = embedded.length;
-  return embedded.map((entry, column) => {
+function withPosition(input, position) {
+  const dim = input.length;
+  return input.map((entry, column) => {
     const angle = position / 10000 ** ((column - column % 2) / dim);
     return Math.sqrt(dim) * entry + (column % 2 ? Math.cos(angle) : Math.sin(angle));
   });

@@ -91,6 +91,12 @@ export function rowOf({ columns, values, scales }, index) {
   return Float64Array.from(values.subarray(index * columns, (index + 1) * columns), (entry) => entry * scale);
 }
 
+/** In place of a piece whose embedding is 0. */
+export const HIDDEN = -1;
+
+/** E x: the embedding of each piece. @param {Matrix} matrix @param {number[]} ids */
+export const embedded = (matrix, ids) => ids.map((id) => id === HIDDEN ? new Float64Array(matrix.columns) : rowOf(matrix, id));
+
 /** The matrix with rows and columns swapped; a matrix with scales needs the same scale in all of its rows. @param {Matrix} matrix @returns {Matrix} */
 export function transposed({ rows, columns, values, scales }) {
   const swapped = values.slice();
