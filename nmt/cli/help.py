@@ -26,13 +26,15 @@ def help_text(
     """
     text = _text(config_folder, name)
     groups = _groups(text)
-    parts = [_with_even_examples(description.strip())]
+    parts = [_fitted(description.strip())]
     if groups:
         sites = [group for group, choice in choices.items() if "@" in group and choice]
         listed = "\n".join(_choices(config_folder, group, choices.get(group)) for group in [*groups, *sites])
         parts.append(f"Choices, written group=choice (* marks the current ones):\n\n{listed}")
     # The part of the YAML between the defaults list and Hydra's own settings.
     keys = text.split("\n\n", maxsplit=1)[1].split("\nhydra:")[0].strip()
+    # A comment of several lines is wrapped as a whole.
+    keys = re.sub(r"(?m)^ *# .*(?:\n *# .*)+$", lambda lines: re.sub(r"\n *#", "", lines[0]), keys)
     parts.append(
         "Keys, written key=value or key.part=value (??? marks a required key):\n\n" + textwrap.indent(keys, "  ")
     )
@@ -123,12 +125,24 @@ def _wrapped(text: str) -> str:
     return "\n".join(lines)
 
 
-def _with_even_examples(description: str) -> str:
-    """Indents the paragraphs of examples by two spaces; in some docstrings the code formatter removes their indent."""
+def _fitted(description: str) -> str:
+    """The description with each paragraph of prose on one line, and paragraphs of examples indented by two spaces.
+
+    In some docstrings the code formatter removes the indent. If an example is wider than the terminal, what is said
+    about each of them goes below it.
+    """
+    width = shutil.get_terminal_size((120, 1)).columns
     paragraphs = description.split("\n\n")
     for index, paragraph in enumerate(paragraphs):
-        if paragraph.lstrip().startswith("python -m "):
-            paragraphs[index] = textwrap.indent(textwrap.dedent(paragraph), "  ")
+        if not paragraph.lstrip().startswith("python -m "):
+            paragraphs[index] = " ".join(paragraph.split("\n"))
+            continue
+        examples = textwrap.indent(textwrap.dedent(paragraph), "  ")
+        if any(len(line) > width for line in examples.split("\n")):
+            # Two columns, or the second one alone below a command that fills the line.
+            examples = re.sub(r"(?m)^(  \S.*?) {2,}(?=\S)", r"\1\n      ", examples)
+            examples = re.sub(r"(?m)^ {7,}(?=\S)", "      ", examples)
+        paragraphs[index] = examples
     return "\n\n".join(paragraphs)
 
 

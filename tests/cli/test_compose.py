@@ -503,6 +503,31 @@ def test_the_examples_of_every_help_are_indented_alike(indent: str) -> None:
     assert "What it does.\n\n  python -m nmt.score a  b\n               c\n" in text
 
 
+def test_in_a_narrow_terminal_what_is_said_about_examples_goes_below_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    description = (
+        "What it does, in words that\ncontinue.\n\n  python -m nmt.score a=1  all\n  python -m nmt.score 'a=[1,2]'\n"
+        "                           two of the three\n\nThe end."
+    )
+    monkeypatch.setenv("COLUMNS", "35")
+    assert help_text(CONFIGS, "score", description, choices={}, config={}).startswith(
+        "What it does, in words that\ncontinue.\n\n  python -m nmt.score a=1\n      all\n"
+        "  python -m nmt.score 'a=[1,2]'\n      two of the three\n\nThe end.\n"
+    )
+    monkeypatch.setenv("COLUMNS", "60")
+    assert help_text(CONFIGS, "score", description, choices={}, config={}).startswith(
+        "What it does, in words that continue.\n\n  python -m nmt.score a=1  all\n"
+    )
+
+
+def test_a_comment_of_several_lines_is_wrapped_as_a_whole(
+    compose: Compose, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    compose("train", "--help")
+    text = capsys.readouterr().out
+    assert "same place on both sides of a pair, in training only; the model learns to\n" in text
+
+
 def test_help_shows_the_whole_description_of_a_choice(
     compose: Compose, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
