@@ -1,5 +1,6 @@
 """Hostile command lines of every command end as tests/command_lines.py says; tests/soak/command_lines.py tries more."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -102,6 +103,18 @@ def test_the_law_knows_the_failures_that_are_documented() -> None:
 def test_the_law_knows_a_folder_by_its_name() -> None:
     line = CommandLine("download", ("iwslt15", "from=zq/"), "empty.en")
     assert faults(line, ends()) == []
+
+
+def test_a_command_that_goes_on_and_on_is_stopped_even_before_it_handles_signals(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wait(name: str) -> None:
+        while True:
+            time.sleep(0.01)
+
+    monkeypatch.setattr("runpy.run_module", lambda name, **options: wait(name))
+    ended = world.run(CommandLine("score", ("run_dir=run",), "empty.en"), seconds=0.1)
+    assert (ended.code, faults(CommandLine("score", ("run_dir=run",), "empty.en"), ended)) == (143, [])
 
 
 def test_the_guards_see_what_a_command_does_outside_of_the_world(world: World, tmp_path: Path) -> None:
