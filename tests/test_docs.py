@@ -20,6 +20,7 @@ from nmt.cli.settings_class import settings_class
 from nmt.commands.export_attention import export_attention
 from nmt.config.nodes import CONFIGS
 from nmt.config.schema import validated
+from nmt.exports.formats import _install
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -277,6 +278,22 @@ def test_the_citation_names_the_version():
     assert nmt.__version__ == project["version"]
     assert callable(pkgutil.resolve_name(project["scripts"]["nmt"]))
     assert others == ["CC-BY-SA-4.0", "CC0-1.0"]
+
+
+def test_every_extra_that_is_named_exists_and_is_spelled_so_that_every_pip_finds_it():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = set(project["optional-dependencies"])
+    assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", extra) for extra in extras), "pip 23 ignores an underscore"
+    named = [*PAGES, *(ROOT / "nmt").rglob("*.py"), ROOT / "Makefile", ROOT / "pyproject.toml"]
+    texts = "\n".join(file.read_text(encoding="utf-8") for file in named)
+    written = {
+        extra for names in re.findall(r"(?:'\.|nmt-attention)\[([\w,-]+)\]", texts) for extra in names.split(",")
+    }
+    written |= {
+        _install(extra).split("[")[1].split("]")[0] for extra in ("ctranslate2", "hugging_face", "onnx", "argos")
+    }
+    assert written <= extras
+    assert "hugging-face" in written
 
 
 def test_the_readme_is_short():
