@@ -4,10 +4,11 @@ from io import BytesIO
 from typing import Annotated
 
 import segno
-from fastapi import APIRouter, HTTPException, Query, Response
+from fastapi import APIRouter, HTTPException, Query, Request, Response
 from fastapi.responses import FileResponse
 
 from nmt.pages.bundle import WEB
+from nmt.serving.service import ThisService
 
 _KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 FILES = {path.relative_to(WEB).as_posix(): path for path in sorted(WEB.rglob("*")) if path.suffix in _KINDS}
@@ -35,9 +36,12 @@ async def index() -> FileResponse:
 
 
 @router.get("/qr.svg")
-def qr_code(text: Annotated[str, Query(min_length=1, max_length=_LONGEST_CODE)]) -> Response:
-    """A picture of a QR code, black on white in dark mode too."""
+def qr_code(
+    request: Request, service: ThisService, text: Annotated[str, Query(min_length=1, max_length=_LONGEST_CODE)]
+) -> Response:
+    """A picture of a QR code, black on white in dark mode too. Raises HTTPException 403 without a needed API key."""
     # FastAPI runs a plain function in a thread: a long code takes a tenth of a second.
+    service.check_key(request)
     file = BytesIO()
     segno.make_qr(text, error="l").save(file, kind="svg", light="#fff", omitsize=True, xmldecl=False)
     return Response(file.getvalue(), media_type="image/svg+xml")

@@ -84,10 +84,32 @@ def test_a_qr_code_opens_the_same_state_for_the_class(page: Any, address: str) -
     assert page.locator("html").get_attribute("class") in (None, "", "by-pointer")
 
 
-def test_the_server_draws_codes_up_to_a_length_that_a_camera_can_read(client: Any) -> None:
+def test_the_server_draws_codes_up_to_a_length_that_a_camera_can_read(client: Any, serve: Any) -> None:
     drawn = client.get("/qr.svg", params={"text": "http://192.168.1.5:8000/#text=xin+chào"})
     assert drawn.headers["content-type"] == "image/svg+xml"
     assert drawn.text.startswith("<svg ")
+    keyed = serve(keys=frozenset({"secret"}))
+    assert keyed.get("/qr.svg", params={"text": "a"}).status_code == 403
+    assert keyed.get("/qr.svg", params={"text": "a", "api_key": "secret"}).status_code == 200
     refused = client.get("/qr.svg", params={"text": "a" * 1501}, headers={"accept-language": "vi"})
     assert refused.status_code == 400
     assert refused.json()["error"] == "Yêu cầu không hợp lệ: query.text: chỉ được dài nhiều nhất 1500 ký tự"
+
+
+def test_what_is_typed_before_the_page_is_ready_stays(browser: Any, address: str) -> None:
+    context = browser.new_context()
+    context.set_default_timeout(60_000)
+    page = context.new_page()
+    waiting: list[Any] = []
+    page.route("**/v1/runs", lambda route: waiting.append(route))
+    page.goto(address)
+    page.locator("#text").fill("one two.")
+    assert page.locator("#ask button").is_disabled()
+    while not waiting:
+        page.wait_for_timeout(20)
+    waiting[0].continue_()
+    page.locator("#ask button").click()
+    page.locator("#results[aria-busy='false'] #intact .cell").first.wait_for()
+    assert page.locator("#text").input_value() == "one two."
+    assert "text=one+two." in page.url
+    context.close()

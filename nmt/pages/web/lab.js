@@ -622,7 +622,7 @@ function listenToPage() {
   });
   darkness.addEventListener("change", () => { draw(); drawAttribution(); drawGuess(report); });
   addEventListener("resize", () => { draw(); drawAttribution(); });
-  addEventListener("hashchange", restore);
+  addEventListener("hashchange", () => { restore(); });
   document.addEventListener("keydown", (event) => {
     if (hasModifier(event)) return;
     const { key } = event, { row, column } = state;
@@ -637,12 +637,12 @@ function listenToPage() {
   });
 }
 
-/** Shows what the address says. */
-async function restore() {
+/** Shows what the address says. @param {string} [typed] a sentence that somebody typed before the page was ready */
+async function restore(typed = "") {
   readAddress(runs.map(({ name }) => name));
   fitAttribution();
   fillRuns();
-  element.text.value = state.text;
+  element.text.value = state.text || typed;
   // Without a sentence in the address, the page opens with an example.
   const first = fillExamples();
   if (!state.text.trim()) {
@@ -670,12 +670,13 @@ async function start() {
   listenToPresentation(() => { if (answers.intact) draw(); drawAttribution(); });
   listenToShare();
   listenToPage();
+  part(element.ask, "button").removeAttribute("disabled");
   listenToChoices();
   listenToAttribution();
   listenToTries();
   listenToHover();
   listenToGuess(report);
-  await restore();
+  await restore(element.text.value);
 }
 
 start();

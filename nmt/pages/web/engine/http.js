@@ -56,5 +56,5 @@ export const http = {
   explain: (question, signal) => answered("explain", signal, question),
   attribute: (question, signal) => answered("attribute", signal, question),
   align: (question, signal) => answered("align", signal, question),
-  qrCode: (text) => `qr.svg?text=${encodeURIComponent(text)}`,
+  qrCode: (text) => `qr.svg?${new URLSearchParams({ text, ...key ? { api_key: key } : {} })}`,
 };
