@@ -5,7 +5,7 @@ import { element } from "../dom.js";
 import { label } from "../i18n.js";
 import { engine } from "./asking.js";
 
-const OWN = /^(localhost|.*\.localhost|127\.[\d.]+|\[::1\])$/;
+const OWN = /^(localhost|.*\.localhost|127\.[\d.]+|0\.0\.0\.0|\[::1?\])$/;
 
 /** The address of the same state for others, who need no presentation. */
 function sharedAddress() {
