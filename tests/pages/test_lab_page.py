@@ -487,7 +487,7 @@ def test_the_page_opens_translated_and_does_what_it_offers_to_try(browser: Any, 
     example = page.request.get(f"{address}/v1/examples").json()[0]["source"]
     assert page.locator("#text").input_value() == example
     assert page.locator("#intact .translation").text_content().strip()
-    assert page.locator("#legend").text_content().startswith("Each row is a word of the translation")
+    assert page.locator("#legend").text_content().startswith("Rows: words of the translation; columns: ")
     assert page.locator("#unit").input_value() == "words"
     page.locator("#try-cell").click()
     assert page.locator("#intact .cursor").count() == 1
