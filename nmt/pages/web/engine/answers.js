@@ -37,6 +37,8 @@ import { Tokenizer } from "./text/tokenizer.js";
 
 const BEGIN = "<s>", END = "</s>";
 const MOST_PIECES = 200;
+/** Milliseconds from the map of a step to the next one. */
+const BETWEEN_MAPS = 100;
 
 /** @typedef {ReturnType<typeof openRun>} Run */
 
@@ -186,6 +188,7 @@ export const ANSWERS = {
     const { site, layer, head } = question;
     const ofDecoder = site && site !== "encoder_self" ? site : undefined;
     const reading = readingOf(run, source);
+    let mapped = -Infinity;
     const encoder = site === "encoder_self" ? translationOf(run, source, [], force(run.model, reading, [])).maps.encoder_self : null;
     const [first] = await searched(run, source, reading, question, {
       prefix: question.prefix_ids,
@@ -194,8 +197,11 @@ export const ANSWERS = {
         const [{ ids, rows }] = live;
         /** @type {import("./interface.js").SiteMaps | undefined} */
         let map;
-        if (encoder) map = { ...encoder, weights: [[chosenMap(encoder.weights.map((ofLayer) => chosenMap(ofLayer, head)), layer)]] };
-        if (ofDecoder) {
+        // The page takes longer to draw a map than a step to be computed.
+        const isDue = performance.now() - mapped >= BETWEEN_MAPS;
+        if (isDue) mapped = performance.now();
+        if (encoder && isDue) map = { ...encoder, weights: [[chosenMap(encoder.weights.map((ofLayer) => chosenMap(ofLayer, head)), layer)]] };
+        if (ofDecoder && isDue) {
           const labels = labelsOf(run, ofDecoder, source, ids);
           const weights = rows[0].map((ofLayer, index) => chosenMap(ofLayer.map((_, at) => rows.map((row) => padded(row[index][at], labels.columns.length))), head));
           map = { ...labels, outputs: labels.outputs.slice(0, -1), weights: [[chosenMap(weights, layer)]] };
