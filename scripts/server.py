@@ -80,12 +80,17 @@ class Connection:
 
     async def ask(self, path: str, fields: Any = None) -> tuple[int, bytes]:
         """The status and the body of the answer; GET without fields, POST with a JSON body otherwise."""
+        reader, writer = await self.open()
+        writer.write(self.request(path, fields))
+        return await self.answer(reader)
+
+    @staticmethod
+    def request(path: str, fields: Any = None, header: str = "") -> bytes:
+        """The bytes of a request: GET without fields, POST with a JSON body otherwise."""
         body = b"" if fields is None else json.dumps(fields).encode()
         method = "GET" if fields is None else "POST"
-        head = f"{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
-        reader, writer = await self.open()
-        writer.write(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
-        return await self.answer(reader)
+        head = f"{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n{header}"
+        return f"{head}content-length: {len(body)}\r\n\r\n".encode() + body
 
     async def answer(self, reader: asyncio.StreamReader) -> tuple[int, bytes]:
         """The next answer on the connection."""

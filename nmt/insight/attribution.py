@@ -29,8 +29,10 @@ from nmt.text import PAD
 logger = logging.getLogger(__name__)
 
 Attributions = Float[Tensor, "batch target source"]
-BeforePass = Callable[[], None]
-"""Called before each pass through the model; an exception that it raises ends the computation."""
+BeforePass = Callable[[float], None]
+"""Receives, before each pass through the model, the fraction of the passes that are done, from 0 to 1. Integrated
+gradients estimate it, because they find out on the way how many passes they need; it never decreases. An exception that
+it raises ends the computation. When it is called, the model is as it was trained."""
 Method = Callable[[Seq2Seq, Batch, int], Attributions]
 """method(model, batch, rows) expects the batch on the model's device."""
 
@@ -40,8 +42,22 @@ _TOLERANCE = 0.01
 _NARROWEST = 2**-10
 
 
-def _go_on() -> None:
+def _go_on(done: float) -> None:
     pass
+
+
+class _Passes:
+    """Counts the passes of a computation and reports the fraction that is done. `expected` may change on the way."""
+
+    def __init__(self, before_pass: BeforePass, expected: int) -> None:
+        self.before_pass, self.expected = before_pass, expected
+        self.done, self._reported = 0, 0.0
+
+    def begin(self) -> None:
+        """Must be called before each pass."""
+        self._reported = max(self._reported, min(self.done / self.expected, 1.0))
+        self.before_pass(self._reported)
+        self.done += 1
 
 
 class _Question(NamedTuple):
@@ -50,7 +66,7 @@ class _Question(NamedTuple):
     model: Seq2Seq
     batch: Batch
     contrast: int | None
-    before_pass: BeforePass
+    passes: _Passes
 
     @property
     def sentences(self) -> Int[Tensor, " batch"]:
@@ -62,10 +78,10 @@ def gradient_x_input(
     model: Seq2Seq, batch: Batch, rows: int, contrast: int | None = None, before_pass: BeforePass = _go_on
 ) -> Attributions:
     """a_tj = e_j . df_t / de_j for the embedding e_j of source piece j (Shrikumar et al. 2017, section 2)."""
-    question = _Question(model, batch, contrast, before_pass)
-    slopes = [
-        _slopes(question, some, torch.ones_like(some, dtype=torch.float32)) for some in question.sentences.split(rows)
-    ]
+    groups = torch.arange(len(batch.source), device=batch.source.device).split(rows)
+    passes = _Passes(before_pass, len(groups) * batch.target_output.shape[1])
+    question = _Question(model, batch, contrast, passes)
+    slopes = [_slopes(question, some, torch.ones_like(some, dtype=torch.float32)) for some in groups]
     return _without_padding(torch.cat(slopes), batch)
 
 
@@ -101,14 +117,23 @@ def integrated_gradients(
     halved. Logs a warning if f jumps, because no rule can integrate across a jump. One pass through the model has at
     least `steps` rows.
     """
-    question = _Question(model, batch, contrast, before_pass)
+    passes = _Passes(before_pass, 1)
+    question = _Question(model, batch, contrast, passes)
     sentences = question.sentences
+    at_once = max(1, rows // steps)
+
+    def needed(intervals: int) -> int:
+        """The passes for so many intervals: a gradient for each target piece, and f_t at both ends."""
+        return -(-intervals // at_once) * (batch.target_output.shape[1] + 2)
+
+    passes.expected = 2 + 2 * needed(len(sentences))
     nothing, whole = (_f_at(question, sentences, _constant(sentences, a)) for a in (0.0, 1.0))
     tolerated = _TOLERANCE * (whole - nothing).abs().clamp(min=1)
     done: list[list[_Integrated]] = [[] for _ in sentences]
     waiting = [_Interval(sentence, 0.0, 1.0) for sentence in range(len(batch.source))]
     while waiting:
-        at_once = max(1, rows // steps)
+        # Some intervals will be halved; on average, about as many passes follow as those that are known to be needed.
+        passes.expected = passes.done + 2 * needed(len(waiting))
         for first in range(0, len(waiting), at_once):
             for part in _integrals(question, waiting[first : first + at_once], steps):
                 done[part.interval.sentence].append(part)
@@ -156,10 +181,11 @@ def occlusion(
 ) -> Attributions:
     """a_tj = f_t(x) - f_t(x with e_j = 0) (Zeiler & Fergus 2014, section 2.1, for pieces instead of patches)."""
     size = batch.source.shape[1]
-    question = _Question(model, batch, contrast, before_pass)
+    groups = batch.source_mask.nonzero().split(rows)
+    question = _Question(model, batch, contrast, _Passes(before_pass, 1 + len(groups)))
     intact = _f_at(question, question.sentences, _constant(question.sentences, 1.0))
     differences = torch.zeros(*intact.shape, size, dtype=intact.dtype, device=intact.device)
-    for some in batch.source_mask.nonzero().split(rows):
+    for some in groups:
         chosen, column = some.unbind(dim=1)
         differences[chosen, :, column] = intact[chosen] - _f_at(question, chosen, 1.0 - one_hot(column, size))
     return _without_padding(differences, batch)
@@ -174,9 +200,11 @@ def value_zeroing(model: Seq2Seq, batch: Batch, rows: int, before_pass: BeforePa
     the same.
     """
     size = batch.source.shape[1]
+    groups = batch.source_mask.nonzero().split(rows)
+    passes = _Passes(before_pass, 1 + len(groups))
 
     def features(sentences: Int[Tensor, " rows"], zeroed: Int[Tensor, "rows source"]) -> Float[Tensor, "rows target _"]:
-        before_pass()
+        passes.begin()
         some = _rows(batch, sentences)
         with ExitStack() as stack:
             for attention in model.sites["cross"]:
@@ -187,7 +215,7 @@ def value_zeroing(model: Seq2Seq, batch: Batch, rows: int, before_pass: BeforePa
     # The intact features are computed in the same way, with no key zeroed.
     intact = features(torch.arange(len(batch.source), device=batch.source.device), torch.zeros_like(batch.source))
     distances = torch.zeros(*intact.shape[:2], size, dtype=intact.dtype, device=intact.device)
-    for some in batch.source_mask.nonzero().split(rows):
+    for some in groups:
         chosen, column = some.unbind(dim=1)
         # Half the squared distance between unit vectors is 1 - cos, computed without cancellation.
         half_squares = (features(chosen, one_hot(column, size)) - intact[chosen]).square().sum(dim=-1) / 2
@@ -199,7 +227,7 @@ def _slopes(
     question: _Question, sentences: Int[Tensor, " rows"], alphas: Float[Tensor, " rows"]
 ) -> Float[Tensor, "rows target source"]:
     """e_j . df_t / de_j at alpha e, for the chosen sentences of the batch."""
-    model, batch, contrast, before_pass = question
+    model, batch, contrast, passes = question
     some = _rows(batch, sentences)
     embedded = model.source_embedding(some.source).detach()
     # cuDNN computes gradients of recurrent networks only in training mode.
@@ -208,7 +236,7 @@ def _slopes(
         features = model.decode(some.target_input, model.encode_embedded(points, some.source_mask))
         slopes = []
         for step, target in zip(features.unbind(dim=1), some.target_output.unbind(dim=1), strict=True):
-            before_pass()
+            passes.begin()
             total = _f(model, step, target, contrast).sum()  # each sentence's f_t depends on its own row alone
             [gradient] = torch.autograd.grad(total, points, retain_graph=True)
             slopes.append((gradient * embedded).sum(dim=-1))
@@ -220,8 +248,8 @@ def _f_at(
     question: _Question, sentences: Int[Tensor, " rows"], factors: Float[Tensor, "rows #source"]
 ) -> Float[Tensor, "rows target"]:
     """f_t of the chosen sentences of the batch, with their embeddings multiplied by `factors`."""
-    model, batch, contrast, before_pass = question
-    before_pass()
+    model, batch, contrast, passes = question
+    passes.begin()
     some = _rows(batch, sentences)
     embedded = model.source_embedding(some.source)
     embedded = embedded * factors.to(embedded).unsqueeze(-1)

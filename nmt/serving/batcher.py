@@ -31,6 +31,12 @@ _ALIKE = 4
 _LONG = 1000
 """A text with more UTF-8 bytes is longer than those of most computations."""
 
+_SHARE_OF_LONG = 0.2
+"""The share of the time that a long computation gets at least while shorter requests are waiting."""
+
+_MOST_AT_ONCE = 0.25
+"""Maximum number of seconds for which a long computation then goes on before the next request goes first."""
+
 _SHARE_TO_WAIT = 0.05
 """How long a batch may wait for the clients just answered, as a fraction of the time that the previous batch took."""
 
@@ -73,6 +79,7 @@ class _Computation(NamedTuple):
     run: str
     computed: Callable[[], Any]
     done: "concurrent.futures.Future[Any]"
+    long: bool = False
 
 
 @dataclass
@@ -89,6 +96,33 @@ class _Search:
         """Whether a waiting sentence is so short that it goes first; it may need no other run."""
         return sentence.task.run == self.run and _ALIKE * sentence.size < self.shortest
 
+    def yields_to_computation(self, other: _Computation) -> bool:
+        """Whether a waiting computation goes first."""
+        return not other.long and other.run == self.run and self.shortest > _LONG
+
+    def goes_on(self, seconds: float) -> float:
+        """For how many seconds it then goes on, if others have taken `seconds`."""
+        return seconds
+
+
+@dataclass
+class _LongComputation:
+    """A computation that others may interrupt, whatever run they need, unless another model would have to leave the
+    memory for it.
+    """
+
+    gallery: Gallery
+    next_break: float = 0.0
+
+    def yields_to(self, sentence: _QueuedSentence) -> bool:
+        return sentence.size <= _LONG and self.gallery.has_room_for(sentence.task.run)
+
+    def yields_to_computation(self, other: _Computation) -> bool:
+        return not other.long and self.gallery.has_room_for(other.run)
+
+    def goes_on(self, seconds: float) -> float:
+        return min(seconds * _SHARE_OF_LONG / (1 - _SHARE_OF_LONG), _MOST_AT_ONCE)
+
 
 class Batcher:
     """Does the computation for all requests in one thread. At most `max_waiting` sentences or other computations wait.
@@ -101,7 +135,9 @@ class Batcher:
 
     A long text must not make others wait until its search ends. Between two steps of a batch's search, a batch of much
     shorter sentences for the same run goes first, and before a long text also another computation on it. All of them
-    together get at most half of the time.
+    together get at most half of the time. In the same way, a long computation, such as an attribution, lets a batch of
+    sentences and a shorter computation go first between two of its passes, until they have taken four fifths of the
+    time. Long computations are done one after another.
     """
 
     def __init__(self, gallery: Gallery, batch_tokens: int, batch_window: float, max_waiting: int) -> None:
@@ -110,8 +146,8 @@ class Batcher:
         self.sentences_per_second = 10.0
         """A moving average from which Retry-After is computed. It starts at 10."""
         self._waiting: list[_QueuedSentence] = []
-        # Held while sentences join the queue or the thread takes some. The event loop itself takes them only while the
-        # thread does no search. Neither waits for anything while it holds the lock, so they cannot deadlock.
+        # Held while sentences or computations join their queues or leave them. Nobody waits for anything while holding
+        # the lock, so there is no deadlock.
         self._queue = threading.Lock()
         self._computing = 0
         self._arrived = asyncio.Event()
@@ -120,7 +156,8 @@ class Batcher:
         self._loop: asyncio.AbstractEventLoop
         self._wanted: Callable[[], bool] = lambda: True  # whether a client is still waiting for the thread's result
         self._computations: deque[_Computation] = deque()
-        self._search: _Search | None = None  # the batch that the thread searches, unless it does something else
+        # What the thread does, if others may interrupt it.
+        self._search: _Search | _LongComputation | None = None
         self._last: tuple[Task, LoadedRun, Translator] | None = None  # reused for batches of the same task
 
     @property
@@ -163,8 +200,12 @@ class Batcher:
             for sentence in request:
                 sentence.done.cancel()
 
-    async def compute(self, run: str, action: Callable[[LoadedRun], T]) -> T:
-        """An action's result, computed between batches. Raises QueueFull, and whatever the action raises."""
+    async def compute(self, run: str, action: Callable[[LoadedRun], T], *, long: bool = False) -> T:
+        """An action's result, computed between batches. Raises QueueFull, and whatever the action raises.
+
+        A long computation lets others go first whenever it calls `between_steps`, so it may do that only while the
+        model is as it was trained.
+        """
         self._check_room(1)
         self._computing += 1
         client_left = threading.Event()
@@ -173,8 +214,9 @@ class Batcher:
             self._wanted = lambda: not client_left.is_set()
             return action(self._load(run))
 
-        computation = _Computation(run, computed, concurrent.futures.Future())
-        self._computations.append(computation)
+        with self._queue:
+            self._computations.append(_Computation(run, computed, concurrent.futures.Future(), long))
+            computation = self._computations[-1]
         # The thread takes computations in their order: this call, or a search between two steps, takes the first one.
         self._thread.submit(self._run_next_computation)
         try:
@@ -183,10 +225,16 @@ class Batcher:
             client_left.set()
             self._computing -= 1
 
-    def _run_next_computation(self) -> None:
-        if self._computations:
-            computation, search = self._computations.popleft(), self._search
-            self._search = None  # it may change the model's attention, so nothing else may go first
+    def _run_next_computation(self, may: Callable[[_Computation], bool] = lambda _: True) -> None:
+        """Runs the first of the waiting computations that may run, if there is one."""
+        with self._queue:
+            computation = next(filter(may, self._computations), None)
+            if computation is not None:
+                self._computations.remove(computation)
+        if computation is not None:
+            search = self._search
+            # A short one may change the model's attention, so nothing else may go first.
+            self._search = _LongComputation(self.gallery) if computation.long else None
             if computation.done.set_running_or_notify_cancel():
                 try:
                     computation.done.set_result(computation.computed())
@@ -207,19 +255,15 @@ class Batcher:
         if self._search is not None:
             self._let_others_go_first(self._search)
 
-    def _let_others_go_first(self, search: "_Search") -> None:
-        """Called between two steps of a batch's search: runs a much shorter batch, unless one has just run."""
+    def _let_others_go_first(self, search: "_Search | _LongComputation") -> None:
+        """Called between two steps: runs a shorter computation and a shorter batch, unless some have just run."""
         now = time.monotonic()
         if now < search.next_break:
             return
         wanted = self._wanted
-        if search.shortest > _LONG and self._computations and self._computations[0].run == search.run:
-            self._run_next_computation()
-        else:
-            with self._queue:
-                batch = self._taken(self._fitting(search.yields_to))
-            if not batch:
-                return
+        self._run_next_computation(search.yields_to_computation)
+        batch = self._take(search.yields_to)
+        if batch:
             outcome: Sequence[TranslatedLine] | Exception
             try:
                 outcome = self._translated(batch)
@@ -227,7 +271,8 @@ class Batcher:
                 outcome = error
             self._loop.call_soon_threadsafe(_deliver, batch, outcome)
         self._search, self._wanted = search, wanted
-        search.next_break = time.monotonic() + (time.monotonic() - now)
+        after = time.monotonic()
+        search.next_break = after + search.goes_on(after - now)
 
     def _check_room(self, new: int) -> None:
         """Raises QueueFull if the queue is not empty and has no room for `new` more."""
@@ -240,43 +285,54 @@ class Batcher:
         batch: list[_QueuedSentence] = []
         until = 0.0
         while True:
-            batch = await self._next_batch(len(batch), until)
+            await self._batch_is_ready(len(batch), until)
             began = loop.time()
-            try:
-                lines = await loop.run_in_executor(self._thread, self._translated, batch)
-            # An error that ended this loop would leave every later request without an answer.
-            except Exception as error:
-                _deliver(batch, error)
+            batch, outcome = await loop.run_in_executor(self._thread, self._translate_next_batch)
+            _deliver(batch, outcome)
+            if not batch or isinstance(outcome, Exception):
                 continue
-            _deliver(batch, lines)
             seconds = max(loop.time() - began, 1e-3)
             until = loop.time() + _SHARE_TO_WAIT * seconds
             self.sentences_per_second = 0.8 * self.sentences_per_second + 0.2 * len(batch) / seconds
 
-    async def _next_batch(self, answered: int, until: float) -> list[_QueuedSentence]:
-        """Takes a batch off the queue.
+    async def _batch_is_ready(self, answered: int, until: float) -> None:
+        """Waits until the queue has a batch.
 
-        While it has fewer than `answered` sentences, it may grow until the event loop's clock reaches `until`.
+        While that has fewer than `answered` sentences, it may grow until the event loop's clock reaches `until`.
         """
         loop = asyncio.get_running_loop()
-        batch: list[_QueuedSentence] = []
-        while not batch:
-            if not self._waiting:
-                self._arrived.clear()
-                await self._arrived.wait()
-            await asyncio.sleep(self.batch_window)
-            batch = self._fitting()
-            while len(batch) == len(self._waiting) < answered and (seconds := until - loop.time()) > 0:
-                self._arrived.clear()
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._arrived.wait(), seconds)
-                batch = self._fitting()
-        return self._taken(batch)
+        while not self._waiting:
+            self._arrived.clear()
+            await self._arrived.wait()
+        await asyncio.sleep(self.batch_window)
+        while (seconds := until - loop.time()) > 0:
+            with self._queue:
+                is_all = len(self._fitting()) == len(self._waiting) < answered
+            if not is_all:
+                return
+            self._arrived.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._arrived.wait(), seconds)
 
-    def _taken(self, batch: list[_QueuedSentence]) -> list[_QueuedSentence]:
-        """The batch, whose sentences leave the queue."""
-        chosen = set(map(id, batch))
-        self._waiting = [sentence for sentence in self._waiting if id(sentence) not in chosen]
+    def _translate_next_batch(self) -> tuple[list[_QueuedSentence], Sequence[TranslatedLine] | Exception]:
+        """Takes the next batch off the queue and translates it.
+
+        The thread does that itself, because sentences must stay in the queue as long as it computes something else,
+        which may let them go first.
+        """
+        batch = self._take()
+        try:
+            return batch, self._translated(batch) if batch else []
+        # An error that ended the dispatcher would leave every later request without an answer.
+        except Exception as error:
+            return batch, error
+
+    def _take(self, may: Callable[[_QueuedSentence], bool] = lambda _: True) -> list[_QueuedSentence]:
+        """The next batch, whose sentences leave the queue."""
+        with self._queue:
+            batch = self._fitting(may)
+            chosen = set(map(id, batch))
+            self._waiting = [sentence for sentence in self._waiting if id(sentence) not in chosen]
         return batch
 
     def _fitting(self, may: Callable[[_QueuedSentence], bool] = lambda _: True) -> list[_QueuedSentence]:

@@ -97,6 +97,10 @@ class Gallery:
         """Whether a run is in memory."""
         return name in self._loaded
 
+    def has_room_for(self, name: str) -> bool:
+        """Whether a run is in memory or can be loaded without dropping another one."""
+        return self.is_loaded(name) or self.number_loaded < self.max_models
+
     def export_all(self) -> None:
         """Exports the runs that have no export for the engine yet, so that no request has to wait for an export.
 

@@ -53,8 +53,8 @@ T = TypeVar("T")
 _DIGITS = 6
 _MOST_PIECES = 200
 """Maximum number of pieces per side. The size of a response with all maps grows with the product of both lengths."""
-_PASS_TOKENS = 512
-"""Maximum number of tokens in a pass over variants of a sentence. A computation can stop only between passes."""
+_PASS_TOKENS = 128
+"""Maximum number of tokens in a pass over variants of a sentence. Others can go first only between passes."""
 
 _UNREAD_STREAMS = 16_000_000
 """Maximum number of characters that all streams together may keep for clients that read slowly."""
@@ -123,7 +123,8 @@ _EVENTS: dict[int | str, dict[str, Any]] = {
 async def stream_translation(request: Request, service: ThisService, question: StreamQuestion) -> StreamingResponse:
     """A search as server-sent events: `beams` after each step, then `done` with the translation, or `error`."""
     check(request, service, question)
-    events = search_events(service, run_name(service, question.run), question, request_language(request))
+    work = searched(service, question)
+    events = sent_events(service, run_name(service, question.run), work, request_language(request))
     return StreamingResponse(events, media_type="text/event-stream")
 
 
@@ -203,26 +204,25 @@ async def attribute(request: Request, service: ThisService, question: AttributeQ
     moves.
     """
 
-    def action(run: LoadedRun) -> dict[str, Any]:
-        stop = service.batcher.between_steps
-        method = chosen_method(run, question.method, question.contrast, before_pass=stop)
-        source, target = sentence_pair(run, question, stop)
-        check_length("source", source, run.model.max_source)
-        check_length("target", target, run.model.max_target)
-        pass_tokens = min(service.batcher.batch_tokens, _PASS_TOKENS)
-        [sentence] = attribution_maps(run, [IdPair(1, 1, source, target)], pass_tokens, method)
-        [item] = sentence.maps
-        # An attribution has one layer and head.
-        attribution, weights = (np.asarray(numbers)[0, 0] for numbers in (item.attribution, item.weights))
-        return {
-            "inputs": item.inputs,
-            "outputs": item.outputs,
-            "columns": item.columns,
-            "attribution": rounded(attribution),
-            "weights": rounded(weights),
-        }
+    work = attributed(service, question)
+    return await computed(request, service, question, lambda run: work(run, lambda name, content: None), long=True)
 
-    return await computed(request, service, question, action)
+
+_PROGRESS: dict[int | str, dict[str, Any]] = {
+    200: {"description": "events named progress, then done or error", "content": {"text/event-stream": {}}},
+    **failures(400, 403, 404, 408, 413, 500),
+}
+
+
+@router.post("/attribute/stream", response_class=StreamingResponse, responses=_PROGRESS)
+async def stream_attribution(request: Request, service: ThisService, question: AttributeQuestion) -> StreamingResponse:
+    """An attribution as server-sent events: `progress` with the percentage that is done, then `done` with what
+    /v1/attribute answers, or `error`. It ends when the client disconnects.
+    """
+    check(request, service, question)
+    work = attributed(service, question)
+    events = sent_events(service, run_name(service, question.run), work, request_language(request), long=True)
+    return StreamingResponse(events, media_type="text/event-stream")
 
 
 @router.get("/examples", responses=failures(400, 403, 404, 429, 500, 503, 504))
@@ -273,10 +273,15 @@ def check(request: Request, service: Service, question: Question) -> None:
     service.check_texts([question.text])
 
 
-async def computed(request: Request, service: Service, question: Question, action: Callable[[LoadedRun], T]) -> T:
-    """The result of an action on the run that a question names, within the limits of the service."""
+async def computed(
+    request: Request, service: Service, question: Question, action: Callable[[LoadedRun], T], *, long: bool = False
+) -> T:
+    """The result of an action on the run that a question names, within the limits of the service.
+
+    A long action lets others go first; see Batcher.compute.
+    """
     check(request, service, question)
-    work = service.batcher.compute(run_name(service, question.run), action)
+    work = service.batcher.compute(run_name(service, question.run), action, long=long)
     return await within(request, service.limits.seconds, work)
 
 
@@ -333,29 +338,26 @@ def check_ids(run: LoadedRun, question: PairQuestion) -> None:
         check_length(name, ids, _MOST_PIECES, least=0)
 
 
-async def search_events(service: Service, name: str, question: StreamQuestion, language: str) -> AsyncIterator[str]:
-    """The server-sent events of a search, which ends when the client disconnects. Errors are in `language`."""
-    loop = asyncio.get_running_loop()
-    steps: asyncio.Queue[str | None] = asyncio.Queue()
-    made, sent = 0, 0  # characters; each is changed by one thread alone
+Tell = Callable[[str, dict[str, Any]], None]
+"""tell(name, content) sends an event."""
+Streamed = Callable[[LoadedRun, Tell], dict[str, Any]]
+"""action(run, tell) returns the content of the last event."""
 
-    def action(run: LoadedRun) -> dict[str, Any]:
+
+def searched(service: Service, question: StreamQuestion) -> Streamed:
+    """The search of a question, which tells each step."""
+
+    def action(run: LoadedRun, tell: Tell) -> dict[str, Any]:
         source, tokenizer = source_ids(run, question), run.tokenizers.target
         check_ids(run, question)
 
         def watch(beams: list[Beam]) -> None:
-            nonlocal made
             service.batcher.between_steps()
-            # The search does not wait for the client, because all other clients would wait too.
-            if made - sent > _UNREAD_STREAMS / service.streams:
-                raise Mistake(TemplatedMessage("The stream is read too slowly; choose a smaller beam_size."))
             hypotheses = [{"pieces": tokenizer.pieces(ids), "log_prob": round(value, _DIGITS)} for ids, value in beams]
             step: dict[str, Any] = {"text": normalize(tokenizer.decode(beams[0].ids)), "beams": hypotheses}
             if question.site is not None:
                 step["map"] = unfinished_map(run, source, beams[0].ids, question)
-            event = _event("beams", step)
-            made += len(event)
-            loop.call_soon_threadsafe(steps.put_nowait, event)
+            tell("beams", step)
 
         best = watched_search(run, source, watch, question.prefix_ids or [], question.search)[0]
         return {
@@ -365,12 +367,65 @@ async def search_events(service: Service, name: str, question: StreamQuestion, l
             "unknown_words": unknown_words(run, question.text),
         }
 
+    return action
+
+
+def attributed(service: Service, question: AttributeQuestion) -> Streamed:
+    """The attribution that a question asks for, which tells each percent."""
+
+    def action(run: LoadedRun, tell: Tell) -> dict[str, Any]:
+        last = -1
+
+        def before_pass(done: float) -> None:
+            nonlocal last
+            service.batcher.between_steps()
+            if int(100 * done) > last:
+                last = int(100 * done)
+                tell("progress", {"percent": last})
+
+        method = chosen_method(run, question.method, question.contrast, before_pass=before_pass)
+        source, target = sentence_pair(run, question, service.batcher.between_steps)
+        check_length("source", source, run.model.max_source)
+        check_length("target", target, run.model.max_target)
+        pass_tokens = min(service.batcher.batch_tokens, _PASS_TOKENS)
+        [sentence] = attribution_maps(run, [IdPair(1, 1, source, target)], pass_tokens, method)
+        [item] = sentence.maps
+        # An attribution has one layer and head.
+        attribution, weights = (np.asarray(numbers)[0, 0] for numbers in (item.attribution, item.weights))
+        return {
+            "inputs": item.inputs,
+            "outputs": item.outputs,
+            "columns": item.columns,
+            "attribution": rounded(attribution),
+            "weights": rounded(weights),
+        }
+
+    return action
+
+
+async def sent_events(
+    service: Service, name: str, action: Streamed, language: str, *, long: bool = False
+) -> AsyncIterator[str]:
+    """The server-sent events of an action, which ends when the client disconnects. Errors are in `language`."""
+    loop = asyncio.get_running_loop()
+    events: asyncio.Queue[str | None] = asyncio.Queue()
+    made, sent = 0, 0  # characters; each is changed by one thread alone
+
+    def tell(event_name: str, content: dict[str, Any]) -> None:
+        nonlocal made
+        # The computation does not wait for the client, because all other clients would wait too.
+        if made - sent > _UNREAD_STREAMS / service.streams:
+            raise Mistake(TemplatedMessage("The stream is read too slowly; choose a smaller beam_size."))
+        event = _event(event_name, content)
+        made += len(event)
+        loop.call_soon_threadsafe(events.put_nowait, event)
+
     service.streams += 1
-    work = asyncio.ensure_future(service.batcher.compute(name, action))
-    work.add_done_callback(lambda _: steps.put_nowait(None))  # marks the end
+    work = asyncio.ensure_future(service.batcher.compute(name, lambda run: action(run, tell), long=long))
+    work.add_done_callback(lambda _: events.put_nowait(None))  # marks the end
     deadline = loop.time() + service.limits.seconds
     try:
-        while (event := await asyncio.wait_for(steps.get(), deadline - loop.time())) is not None:
+        while (event := await asyncio.wait_for(events.get(), deadline - loop.time())) is not None:
             sent += len(event)
             yield event
         yield _event("done", await work)
@@ -379,7 +434,7 @@ async def search_events(service: Service, name: str, question: StreamQuestion, l
     except (Mistake, QueueFull, Unavailable) as error:
         yield _event("error", {"error": in_language(message_of(error), language)})
     except Exception:
-        logger.exception("A search failed.")
+        logger.exception("A streamed computation failed.")
         yield _event("error", {"error": in_language(DEFECT, language)})
     finally:
         work.cancel()

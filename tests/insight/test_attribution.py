@@ -259,16 +259,21 @@ def test_no_parameter_gets_a_gradient(model: Seq2Seq, batch: Batch, method: str)
 @pytest.mark.parametrize("method", METHODS)
 def test_a_computation_can_be_ended_before_each_pass(batch: Batch, method: str) -> None:
     model = build("luong")
-    passes: list[int] = []
-    METHODS[method](model, batch, 5, before_pass=lambda: passes.append(len(passes)))  # type: ignore[call-arg]
-    assert len(passes) > 2
+    reported: list[float] = []
+    METHODS[method](model, batch, 5, before_pass=reported.append)  # type: ignore[call-arg]
+    assert len(reported) > 2
+    assert (reported[0], reported) == (0, sorted(reported)), "the fraction that is done"
+    if method == "integrated_gradients":  # which estimate how many passes they need
+        assert 0.5 < reported[-1] <= 1
+    else:
+        assert reported == pytest.approx([done / len(reported) for done in range(len(reported))])
 
-    def stop() -> None:
-        passes.append(len(passes))
-        if len(passes) == 2:
+    def stop(done: float) -> None:
+        reported.append(done)
+        if len(reported) == 2:
             raise InterruptedError
 
-    passes.clear()
+    reported.clear()
     with pytest.raises(InterruptedError):
         METHODS[method](model, batch, 5, before_pass=stop)  # type: ignore[call-arg]
-    assert len(passes) == 2
+    assert len(reported) == 2

@@ -2,6 +2,8 @@
 
 import json
 import re
+import threading
+import time
 from collections.abc import Iterator
 from io import BytesIO
 from typing import Any
@@ -17,6 +19,7 @@ from nmt.insight.known_alignments import aligned_pairs
 from nmt.maps.attention_map import AttentionMap
 from nmt.maps.links import rates
 from nmt.maps.words import labeled
+from nmt.serving.batcher import Abandoned, Batcher
 from nmt.serving.page import FILES
 
 # Checking annotations would slow down the server, which runs in this process.
@@ -423,14 +426,14 @@ def test_the_attribution_of_another_sentence_or_run_goes(page: Any) -> None:
     with page.expect_download() as download:
         save(page, "csv")
     assert '\n"occlusion",' in download.value.path().read_text(encoding="utf-8")
-    page.route("**/v1/attribute", lambda route: None)  # never answered
+    page.route("**/v1/attribute/stream", lambda route: None)  # never answered
     page.locator("#text").fill("one.")
     page.locator("#ask button").click()
     page.get_by_text("computing …").wait_for()
     assert page.locator("#attributed .cell").count() == 0
-    with page.expect_event("requestfailed", lambda request: request.url.endswith("/v1/attribute")):
+    with page.expect_event("requestfailed", lambda request: request.url.endswith("/v1/attribute/stream")):
         page.locator("#run").select_option("maps_luong")
-    page.unroute("**/v1/attribute")
+    page.unroute("**/v1/attribute/stream")
     page.get_by_text("What each piece depends on (attribution)").click()
     ready(page)
     with page.expect_download() as download:
@@ -438,6 +441,34 @@ def test_the_attribution_of_another_sentence_or_run_goes(page: Any) -> None:
     assert "occlusion" not in download.value.path().read_text(encoding="utf-8")
     open_attribution(page)
     assert page.get_by_role("heading", name="Attribution by maps_luong: occlusion").is_visible()
+
+
+def test_an_attribution_shows_its_percentage_and_is_canceled(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    own, canceled = Batcher.between_steps, threading.Event()
+
+    def slowly(self: Batcher, step: object = None) -> None:
+        time.sleep(0.05)
+        try:
+            own(self, step)
+        except Abandoned:
+            canceled.set()
+            raise
+
+    translate(page)
+    monkeypatch.setattr(Batcher, "between_steps", slowly)
+    page.get_by_text("What each piece depends on (attribution)").click()
+    page.locator("#method").select_option("integrated_gradients")
+    page.wait_for_function("() => document.getElementById('attribution-progress').value >= 2")
+    assert re.fullmatch(r"\d+ %", page.locator("#attribution-percent").text_content())
+    page.locator("#attribution-cancel").focus()
+    page.keyboard.press("Enter")
+    assert page.locator("#attributed-verdict").text_content() == "Canceled."
+    assert canceled.wait(20), "the server stops"
+    monkeypatch.setattr(Batcher, "between_steps", own)
+    assert page.evaluate("document.activeElement.id") == "attribution-again"
+    page.keyboard.press("Enter")
+    page.locator("#attributed .cell").first.wait_for()
+    assert page.locator("#attribution-wait").is_hidden()
 
 
 def test_an_attribution_that_cannot_be_made_says_why(browser: Any, address: str) -> None:

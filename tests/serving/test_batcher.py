@@ -415,6 +415,65 @@ def test_those_who_go_first_get_half_of_the_time(gallery: Gallery, task: Task, m
     with_batcher(gallery, action)
 
 
+@pytest.mark.parametrize("room", [True, False])
+def test_a_long_computation_lets_all_others_go_first(
+    gallery: Gallery, task: Task, monkeypatch: pytest.MonkeyPatch, room: bool
+) -> None:
+    """Sentences and computations are done between two of its passes, also for another run if it fits into memory."""
+    monkeypatch.setattr(gallery, "max_models", 2 if room else 1)
+    monkeypatch.setattr(batchers, "_MOST_AT_ONCE", 0.0)
+    monkeypatch.setattr(batchers, "_LONG", 20)
+
+    async def action(batcher: Batcher, sizes: list[int]) -> list[str]:
+        order: list[str] = []
+        begun, go_on, own = threading.Event(), threading.Event(), batcher._translated
+        batcher._translated = lambda batch: order.append(batch[0].sentence) or own(batch)
+
+        def long(run: LoadedRun) -> None:
+            begun.set()
+            go_on.wait(10)
+            for _ in range(4):
+                batcher.between_steps()
+            order.append("long")
+
+        def noted(run: str, name: str, *, long: bool = False) -> Awaitable[None]:
+            return asyncio.ensure_future(batcher.compute(run, lambda _: order.append(name), long=long))
+
+        requests = [asyncio.ensure_future(batcher.compute(task.run, long, long=True))]
+        await asyncio.to_thread(begun.wait, 10)
+        requests += [noted(task.run, "next long", long=True), noted("maps_transformer", "other run")]
+        requests += [noted(task.run, "short")]
+        requests += [asyncio.ensure_future(batcher.translate(task, [text])) for text in ("one two", LONG)]
+        await asyncio.sleep(0.05)  # so that the next batch is due, and the thread has to do the long computation
+        go_on.set()
+        await asyncio.gather(*requests)
+        return order
+
+    first = ["other run", "one two", "short", "long"] if room else ["short", "one two", "long"]
+    last = ["next long", LONG] if room else ["next long", "other run", LONG]
+    assert with_batcher(gallery, action) == first + last
+
+
+@pytest.mark.parametrize(("others", "seconds"), [(0.4, 0.1), (8.0, 0.25)])
+def test_a_long_computation_gets_a_fifth_of_the_time_but_not_much_at_once(
+    gallery: Gallery, monkeypatch: pytest.MonkeyPatch, others: float, seconds: float
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(batchers, "time", SimpleNamespace(monotonic=lambda: now))
+
+    def takes_its_time() -> None:
+        nonlocal now
+        now += others
+
+    async def action(batcher: Batcher, sizes: list[int]) -> None:
+        batcher._computations.append(batchers._Computation("maps_luong", takes_its_time, Future()))
+        long = batchers._LongComputation(gallery)
+        batcher._let_others_go_first(long)
+        assert long.next_break == pytest.approx(others + seconds)
+
+    with_batcher(gallery, action)
+
+
 def test_an_error_reaches_only_those_who_asked_for_it(gallery: Gallery, task: Task) -> None:
     async def action(batcher: Batcher, sizes: list[int]) -> None:
         wrong = batcher.translate(Task("maps_luong", beam_size=-1), ["one"])

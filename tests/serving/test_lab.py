@@ -1,7 +1,10 @@
 """The lab's interface: what it answers is what the library computes."""
 
+import http.client
 import json
 import math
+import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -49,8 +52,8 @@ def test_translations_and_attention_are_those_of_the_library(client: TestClient,
     assert math.fsum(scored["log_probs"]) == pytest.approx(scored["log_prob"], rel=0, abs=(terms + 1) * ROUNDED)
 
 
-def events(client: TestClient, body: dict) -> list[tuple[str, dict]]:
-    text = client.post("/v1/translate/stream", json=body).text
+def events(client: TestClient, body: dict, path: str = "translate") -> list[tuple[str, dict]]:
+    text = client.post(f"/v1/{path}/stream", json=body).text
     blocks = [dict(line.split(": ", 1) for line in block.split("\n")) for block in text.strip().split("\n\n")]
     return [(block["event"], json.loads(block["data"])) for block in blocks]
 
@@ -281,3 +284,41 @@ def test_an_attribution_that_nobody_waits_for_ends(client: TestClient, monkeypat
     answer = client.post("/v1/attribute", json={**TEXT, "target": "một hai", "method": "gradient_x_input"})
     assert answer.status_code != 200
     assert len(passes) == 3
+
+
+@pytest.mark.parametrize("method", ["integrated_gradients", "gradient_x_input"])
+def test_an_attribution_is_streamed_with_its_percentage(client: TestClient, method: str) -> None:
+    asked = {**TEXT, "target": "một hai", "method": method}
+    *steps, (last, done) = events(client, asked, "attribute")
+    assert (last, done) == ("done", client.post("/v1/attribute", json=asked).json())
+    assert {name for name, _ in steps} == {"progress"}
+    percent = [step["percent"] for _, step in steps]
+    assert percent[0] == 0
+    assert percent == sorted(set(percent)), "each at most once"
+    assert 50 <= percent[-1] <= 100
+    [(name, error)] = events(client, {**asked, "contrast": "một hai"}, "attribute")
+    assert name == "error"
+    assert "it must be one piece of the target vocabulary" in error["error"]
+
+
+def test_an_attribution_ends_when_its_client_disconnects(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    own, begun, ended = Batcher.between_steps, threading.Event(), threading.Event()
+
+    def first_pass(self: Batcher, step: object = None) -> None:
+        begun.set()
+        until = time.monotonic() + 20
+        while time.monotonic() < until:  # until the client is missed
+            try:
+                own(self, step)
+            except Abandoned:
+                ended.set()
+                raise
+            time.sleep(0.01)
+
+    monkeypatch.setattr(Batcher, "between_steps", first_pass)
+    asked = {**TEXT, "target": "một hai ba bốn", "method": "integrated_gradients"}
+    connection = http.client.HTTPConnection(address.removeprefix("http://"))
+    connection.request("POST", "/v1/attribute/stream", json.dumps(asked), {"content-type": "application/json"})
+    assert begun.wait(20)
+    connection.close()
+    assert ended.wait(20)

@@ -24,9 +24,12 @@ async function send(path, signal, question) {
 /** @param {string} path @param {AbortSignal} signal @param {object} [question] */
 const answered = async (path, signal, question) => (await send(path, signal, question)).json();
 
-/** Reads server-sent events: `beams` after each step, then `done` or `error`. @type {import("./interface.js").Engine["translate"]} */
-async function translate(question, signal, tell) {
-  const { body } = await send("translate/stream", signal, question);
+/**
+ * Reads server-sent events: `tell` receives those before `done` or `error`.
+ * @param {string} path @param {AbortSignal} signal @param {object} question @param {(content: any) => void} tell
+ */
+async function streamed(path, signal, question, tell) {
+  const { body } = await send(path, signal, question);
   const reader = /** @type {ReadableStream<any>} */ (body).pipeThrough(new TextDecoderStream()).getReader();
   let waiting = "";
   for (;;) {
@@ -49,12 +52,12 @@ export const http = {
   runs: (signal) => answered("runs", signal),
   describe: (run, signal) => answered(`runs/${encodeURIComponent(run)}`, signal),
   examples: (run, signal) => answered(`examples?run=${encodeURIComponent(run)}`, signal),
-  translate,
+  translate: (question, signal, tell) => streamed("translate/stream", signal, question, tell),
   attend: (question, signal) => answered("attend", signal, question),
   intervene: (question, signal) => answered("intervene", signal, question),
   alternatives: (question, signal) => answered("alternatives", signal, question),
   explain: (question, signal) => answered("explain", signal, question),
-  attribute: (question, signal) => answered("attribute", signal, question),
+  attribute: (question, signal, tell) => streamed("attribute/stream", signal, question, ({ percent }) => tell(percent)),
   align: (question, signal) => answered("align", signal, question),
   qrCode: (text) => `qr.svg?${new URLSearchParams({ text, ...key ? { api_key: key } : {} })}`,
 };

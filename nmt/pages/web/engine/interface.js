@@ -19,8 +19,8 @@
  *   the most likely pieces at each position
  * @property {(question: Question & Location & { row: number }, signal: AbortSignal) => Promise<Cells>} explain
  *   one row of a map with every number behind it
- * @property {(question: Question & { method: string, contrast?: string }, signal: AbortSignal) => Promise<Attribution>} attribute
- *   what each piece of the target depends on
+ * @property {(question: Question & { method: string, contrast?: string }, signal: AbortSignal, tell: (percent: number) => void) => Promise<Attribution>} attribute
+ *   what each piece of the target depends on; `tell` is called with the percentage that is done
  * @property {(question: Question & Omit<Location, "site"> & { guess: number[][] }, signal: AbortSignal) => Promise<Alignment>} align
  *   compares the known alignment of an example with a guess, the model's and the diagonal
  * @property {(text: string) => string} [qrCode] the address of a picture of a text's QR code

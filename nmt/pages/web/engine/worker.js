@@ -86,6 +86,6 @@ export const http = {
   intervene: (question, signal) => ask("intervene", question, signal),
   alternatives: (question, signal) => ask("alternatives", question, signal),
   explain: (question, signal) => ask("explain", question, signal),
-  attribute: (question, signal) => ask("attribute", question, signal),
+  attribute: (question, signal, tell) => ask("attribute", question, signal, tell),
   align: (question, signal) => ask("align", question, signal),
 };

@@ -50,6 +50,18 @@ export function listenToAttribution() {
     if (open && !state.method) choose(element.method.value, element.contrast.value.trim());
     if (!open && state.method) choose("", "");
   });
+  element["attribution-cancel"].addEventListener("click", () => {
+    const canceled = asked;
+    forgetAttribution();
+    asked = canceled; // so that it does not begin again by itself
+    say(label("canceled"), { isCanceled: true });
+    element["attribution-again"].focus();
+  });
+  element["attribution-again"].addEventListener("click", () => {
+    asked = "";
+    showAttribution(translation);
+    element["attribution-cancel"].focus();
+  });
   element.method.addEventListener("change", () => choose(element.method.value, state.contrast));
   element.contrast.addEventListener("change", () => choose(state.method, element.contrast.value.trim()));
   document.addEventListener("keydown", ({ key }) => {
@@ -83,8 +95,13 @@ export async function showAttribution(intact) {
     forgetAttribution();
     asked = key;
     say(label("computing"), { isBusy: true });
+    element["attribution-progress"].removeAttribute("value"); // it may have to wait for its turn
     try {
-      const attribution = await latest("attribute", (signal) => engine.attribute(question, signal));
+      const attribution = await latest("attribute", (signal) => engine.attribute(question, signal, (percent) => {
+        if (asked !== key) return;
+        element["attribution-progress"].value = percent;
+        element["attribution-percent"].textContent = `${percent} %`;
+      }));
       if (asked !== key) return; // a later question has been asked
       answer = attribution;
     } catch (error) {
@@ -106,9 +123,12 @@ function showHeading(run) {
 }
 
 /** @param {string} text */
-function say(text, { isBusy = false, isError = false } = {}) {
+function say(text, { isBusy = false, isError = false, isCanceled = false } = {}) {
   section.hidden = false;
   section.ariaBusy = String(isBusy);
+  element["attribution-wait"].hidden = !isBusy;
+  element["attribution-again"].hidden = !isCanceled;
+  element["attribution-percent"].textContent = "";
   verdict.classList.toggle("error", isError);
   verdict.textContent = text;
   element.contrast.setAttribute("aria-invalid", String(isError && contrasted() !== ""));
