@@ -70,7 +70,9 @@ class Constraints:
         longest = (source_mask.sum(1) * self.max_length_ratio + self.max_length_offset).long()
         if self.max_length is not None:
             longest = longest.clamp(max=self.max_length)
-        longest = torch.maximum(longest, prefix.ne(PAD).sum(1) + 1).clamp(min=self.min_length)
+        positions = torch.arange(1, prefix.shape[1] + 1, device=prefix.device)
+        fixed = (prefix.ne(PAD) * positions).amax(1) if len(positions) else torch.zeros_like(longest)
+        longest = torch.maximum(longest, fixed + 1).clamp(min=self.min_length)
         return longest if max_target is None else longest.clamp(max=max_target)
 
     def apply(
@@ -82,7 +84,8 @@ class Constraints:
     ) -> Scores:
         """Overwrites the scores of the pieces that must not follow each row of `history`, and returns the scores.
 
-        Row = sentence * beams + beam; `history` has no BOS. `prefix` is padded with PAD.
+        Row = sentence * beams + beam; `history` has no BOS. `prefix` is padded with PAD; a PAD before another piece
+        leaves the choice at its position to the search.
         """
         step = history.shape[1]
         only = prefix[:, step] if step < prefix.shape[1] else torch.full_like(longest, PAD)
@@ -96,6 +99,8 @@ class Constraints:
         scores[:, :, UNK] = -math.inf
         if step + 1 < self.min_length:
             scores[:, :, EOS] = -math.inf
+        if step + 1 < prefix.shape[1]:  # a hypothesis must not end before a later piece
+            scores[:, :, EOS].masked_fill_(prefix[:, step + 1 :].ne(PAD).any(dim=1)[:, None], -math.inf)
         if kept is None:
             return scores
         scores.masked_fill_(single[:, None, None], -math.inf)

@@ -123,7 +123,7 @@ def intervene(
     else:
         check_length("target", target, run.model.max_target)
     first = min((intervention.first_step for intervention in interventions), default=0)
-    kept = max(target[:first], prefix, key=len)
+    kept = [*target[:first], *prefix[first:]]
 
     intact = forced(run, source, target)
     for item in intact.maps:

@@ -45,7 +45,7 @@ from nmt.serving.server_messages import in_language, message_of, request_languag
 from nmt.serving.service import Service, ThisService
 from nmt.sites import SITES
 from nmt.text import EOS as EOS_ID
-from nmt.text import normalize
+from nmt.text import PAD, normalize
 
 logger = logging.getLogger(__name__)
 
@@ -326,7 +326,8 @@ def check_ids(run: LoadedRun, question: PairQuestion) -> None:
     """Raises Mistake if an id is not that of a piece in the target vocabulary, or if there are too many ids."""
     first, size = EOS_ID + 1, run.tokenizers.target.size
     for name, ids in (("target", question.target_ids or []), ("prefix", question.prefix_ids or [])):
-        if any(not first <= index < size for index in ids):
+        # A prefix may leave positions free.
+        if any(not first <= index < size and not (name == "prefix" and index == PAD) for index in ids):
             raise Mistake(
                 TemplatedMessage(
                     "{name}_ids must be from {first} to {last}; smaller ids are PAD, UNK, BOS and EOS.",

@@ -43,7 +43,13 @@ class PairQuestion(Question):
 
     target: Text | None = Field(None, description="a translation; by default the run's own")
     target_ids: Ids | None = None
-    prefix_ids: Ids | None = None
+    prefix_ids: Annotated[
+        list[int] | None,
+        Field(
+            max_length=_LONGEST,
+            description="the piece ids that the translation begins with; 0 leaves a position to the search",
+        ),
+    ] = None
     beam_size: int | None = Field(None, ge=1, le=100, description="null for the run's own beam size")
     length_penalty: float | None = Field(None, ge=0, le=10, description="null for the run's own penalty")
 

@@ -51,8 +51,10 @@ def allowed(ids: list[int], token: int, limit: int, shortest: int, ngram: int, p
     length, grams = len(ids) + 1, [(*ids, token)[t : t + ngram] for t in range(max(0, len(ids) + 2 - ngram))]
     if length == limit or token in (PAD, BOS):
         return token == EOS
-    if len(ids) < len(prefix):
+    if len(ids) < len(prefix) and prefix[len(ids)] != PAD:
         return token == prefix[len(ids)]
+    if token == EOS and any(prefix[length:]):  # a later piece is fixed
+        return False
     return (token != EOS or length >= shortest) and not (ngram and grams and grams[-1] in grams[:-1])
 
 
@@ -133,7 +135,8 @@ SETTINGS = {
         {"alpha": 0.9, "beta": 0.2, "ngram": 3, "shortest": 4},
     ),
 }
-PREFIXES = [[9, 4], [], [5, 5, 5], [11], [6, 12], []]
+PREFIXES = [[9, 4], [PAD, 8, PAD, PAD, 4], [5, 5, 5], [PAD, PAD, 11], [6, 12], []]
+"""PAD leaves a position free."""
 
 
 @pytest.mark.parametrize("prefixes", [None, PREFIXES])
@@ -176,6 +179,8 @@ def test_a_long_prefix_raises_the_maximum_length(markov: Callable[..., Any]) -> 
     prefix = [5, 6] * 8
     found = search(markov(vocab=13, seed=1), [[4, EOS]], [prefix], constraints={"max_length": 4})[0][0]
     assert found.ids == prefix
+    late = [[PAD] * 8 + [5]]
+    assert search(markov(vocab=13, seed=1), [[4, EOS]], late, constraints={"max_length": 4})[0][0].ids[8:] == [5]
     limited = search(markov(vocab=13, seed=1, max_target=6), [[4, EOS]], [prefix])[0][0]
     assert limited.ids == prefix[:5]
 

@@ -264,7 +264,7 @@ def test_a_computation_can_be_ended_before_each_pass(batch: Batch, method: str) 
     assert len(reported) > 2
     assert (reported[0], reported) == (0, sorted(reported)), "the fraction that is done"
     if method == "integrated_gradients":  # which estimate how many passes they need
-        assert 0.5 < reported[-1] <= 1
+        assert 0.4 < reported[-1] <= 1
     else:
         assert reported == pytest.approx([done / len(reported) for done in range(len(reported))])
 

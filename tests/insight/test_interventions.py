@@ -14,7 +14,7 @@ from nmt.insight.interventions import Decoded, Intervention, InterventionEffect,
 from nmt.runs.load import LoadedRun, load_run
 from nmt.runs.search import build_translator
 from nmt.scoring.forced_scores import log_probs
-from nmt.text import normalize
+from nmt.text import PAD, normalize
 
 LINE = "one two three four ."
 TARGET = "một hai ba bốn ."
@@ -140,6 +140,10 @@ def test_both_translations_begin_with_the_prefix(trained: LoadedRun) -> None:
     found = intervene(trained, source, [Intervention(Uniform())], prefix=prefix)
     assert found.intact.text.startswith("bảy sáu")
     assert found.changed.text.startswith("bảy sáu")
+    locked = [PAD, *prefix]
+    found = intervene(trained, source, [Intervention(Uniform(), steps=[1])], prefix=locked)
+    for translation in (found.intact, found.changed):
+        assert translation.ids[1 : len(locked)] == locked[1:], "also what comes after the first changed step"
 
 
 def test_a_temperature_and_a_normalizer_act_together_in_either_order(trained: LoadedRun) -> None:

@@ -36,7 +36,7 @@ from nmt.models.norms import LayerNorm, ScaleNorm
 from nmt.runs.load import LoadedRun, load_run
 from nmt.runs.weights import in_8_bits
 from nmt.serving.questions import ChangeOfAttention
-from nmt.text import EOS, Tokenizer, TokenizerPair, normalize, train_tokenizer
+from nmt.text import EOS, PAD, Tokenizer, TokenizerPair, normalize, train_tokenizer
 from nmt.text.lines import iter_lines
 
 # Annotations are checked where these functions are tested themselves.
@@ -161,6 +161,7 @@ def check_model(page: Any, run: LoadedRun, webassembly: bool) -> None:
     source, target = (draw.choices(range(4, run.tokenizers.target.size), k=length) for length in (9, 6))
     options: dict[str, Any] = {"beam_size": 4, "length_penalty": 0.7, "coverage_penalty": 0.3}
     limits: dict[str, Any] = {"min_length": 3, "max_length": 9, "no_repeat_ngram": 2}
+    prefix = [*target[:2], PAD, target[2]]  # the third piece is free
     text = run.tokenizers.source.decode(source)
     sources = run.tokenizers.source.encode(normalize(text))
     described, found, hypotheses, maps = answers(
@@ -169,7 +170,7 @@ def check_model(page: Any, run: LoadedRun, webassembly: bool) -> None:
         [
             ("describe", {}),
             ("score", {"source_ids": source, "target_ids": target}),
-            ("hypotheses", {"source_ids": source, "prefix_ids": target[:2], "settings": {**options, **limits}}),
+            ("hypotheses", {"source_ids": source, "prefix_ids": prefix, "settings": {**options, **limits}}),
             ("attend", {"text": text, "target_ids": target}),
         ],
         webassembly=webassembly,
@@ -182,7 +183,7 @@ def check_model(page: Any, run: LoadedRun, webassembly: bool) -> None:
         exact.model,
         torch.tensor([[*source, EOS]]),
         torch.ones(1, len(source) + 1, dtype=torch.bool),
-        torch.tensor([target[:2]]),
+        torch.tensor([prefix]),
     )
     assert hypotheses[0]["ids"] == best.ids
     assert (hypotheses[0]["logProb"], hypotheses[0]["score"]) == pytest.approx((best.log_prob, best.score), abs=CLOSE)

@@ -492,6 +492,9 @@ def test_axe_finds_nothing(browser: Any, address: str, dark: bool) -> None:
     page.locator("#attributed .cell").first.wait_for()
     page.locator("#guess-rates tr").nth(2).wait_for()
     page.locator("details").evaluate_all("boxes => boxes.forEach(box => { box.open = true; })")
+    word(page, 0).click()
+    page.locator("#word-others button").first.wait_for()
+    page.evaluate("document.getElementById('file-box').hidden = false")
     page.locator("#numbers tr").first.wait_for()
     found = Axe().run(page).response["violations"]
     assert [(each["id"], each["impact"], [node["html"][:80] for node in each["nodes"]]) for each in found] == []
@@ -581,6 +584,172 @@ def test_cause_and_effect_are_in_one_window(
     else:
         assert not page.locator("#site").is_visible(), "the options are folded"
     context.close()
+
+
+def word(page: Any, index: int) -> Any:
+    return page.locator(f"#intact .translation [data-word='{index}']")
+
+
+def words(page: Any) -> list[str]:
+    return page.locator("#intact .translation").text_content().split(" ")
+
+
+def remove_changes(page: Any) -> None:
+    page.get_by_role("button", name=re.compile("^Remove: ")).first.click()
+    page.locator("#changes-box").wait_for(state="hidden")
+    ready(page)
+
+
+def test_a_word_is_replaced_locked_and_deleted(page: Any) -> None:
+    translate(page, LONG)
+    before = words(page)
+    word(page, 1).click()
+    assert page.locator("#word-name").text_content() == f"“{before[1]}”"
+    taken = page.locator("#word-others button:enabled").first
+    piece = taken.text_content().rsplit(" ", 2)[0].replace("␣", "")
+    taken.click()
+    page.locator("#changes li").first.wait_for()
+    ready(page)
+    assert words(page)[:1] == before[:1]
+    assert "".join(words(page)[1:]).startswith(piece)
+    remove_changes(page)
+    assert words(page) == before
+
+    word(page, 2).focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Lock", exact=True).press("Enter")
+    page.locator("#intact .translation .locked").wait_for()
+    ready(page)
+    assert "locks=" in page.url
+    locked = page.evaluate("JSON.parse(new URLSearchParams(location.hash.slice(1)).get('locks'))")
+    page.locator("#text").fill("three two one three.")
+    page.locator("#ask button").click()
+    page.locator("#intact .translation .locked").wait_for()
+    ready(page)
+    with page.expect_download() as download:
+        save(page, "json")
+    ids = json.loads(download.value.path().read_text(encoding="utf-8"))["intact"]["ids"]
+    assert [(place, ids[place]) for place, piece in enumerate(locked) if piece] == [
+        (place, piece) for place, piece in enumerate(locked) if piece
+    ]
+    assert page.locator("#changes li").text_content().startswith("Locked: ")
+    remove_changes(page)
+
+    before = words(page)
+    word(page, 0).click()
+    page.get_by_role("button", name="Delete", exact=True).click()
+    page.locator("#changes li").first.wait_for()
+    ready(page)
+    assert words(page)[0] == before[1], "the next word comes first"
+
+
+def test_a_translation_is_typed_over(page: Any) -> None:
+    translate(page, LONG)
+    press(page, "Type over")
+    assert page.locator("#edit-text").input_value() == page.locator("#intact .translation").text_content()
+    page.keyboard.press("Escape")
+    assert page.locator("#edit-box").is_hidden()
+    press(page, "Type over")
+    page.locator("#edit-text").fill("ba hai")
+    page.keyboard.press("Enter")
+    page.locator("#changes li").first.wait_for()
+    ready(page)
+    assert page.locator("#intact .translation").text_content().startswith("ba hai")
+    assert page.locator("#changes li").text_content().startswith("Kept: ba hai")
+    module = "import('/page/lab/translation.js').then((module) => %s)"
+    for before, typed, kept in [
+        ("a b c d", "a x c d", "a x"),
+        ("a b c d", "a b", "a b"),
+        ("a b c d", "a c d", "a c"),
+        ("a b c d", "", ""),
+        ("a b", "a b c", "a b c"),
+        ("a b c d", "x a b c d", "x"),
+    ]:
+        assert page.evaluate(module % f"module.keptText({json.dumps(before)}, {json.dumps(typed)})") == kept
+
+
+def test_a_word_should_look_at_a_source_word(page: Any) -> None:
+    translate(page)
+    page.locator("#unit").select_option("words")
+    start, end = word(page, 0).bounding_box(), page.locator("#intact .label[data-column='1']").bounding_box()
+    page.mouse.move(start["x"] + 4, start["y"] + 6)
+    page.mouse.down()
+    page.mouse.move(end["x"] + end["width"] / 2, end["y"] + end["height"] / 2, steps=4)
+    assert page.locator("#ghost").is_visible()
+    assert page.locator("#intact .target").count() == 1
+    page.mouse.up()
+    page.locator("#changed svg").wait_for()
+    assert page.locator("#word-menu").is_hidden(), "a drag is no click"
+    row = page.locator("#changed .cell[data-row='0'] title").all_text_contents()
+    assert [float(title[-5:]) for title in row] == [float(column == 1) for column in range(len(row))]
+    ready(page)
+    word(page, 0).press("Enter")
+    page.locator("#word-look").select_option("2")
+    edited = "#changed .cell[data-row='0'][data-column='2'] title"
+    page.wait_for_function("place => document.querySelector(place).textContent.endsWith('1.000')", arg=edited)
+    assert page.locator("#changes li").count() == 1, "the new place replaces the old one"
+
+
+def test_a_translation_is_copied_and_followed_step_by_step(page: Any) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    translate(page)
+    press(page, "Copy")
+    page.get_by_text("Translation copied.").wait_for()
+    assert page.evaluate("navigator.clipboard.readText()") == page.locator("#intact .translation").text_content()
+    assert page.locator("#swap").is_hidden(), "no run has the opposite direction"
+    rows = page.locator("#intact text[data-row]").count()
+    seen = page.locator("#intact text[data-row]:not(.later)")
+    page.locator("#intact svg").focus()
+    for step in (1, 2):
+        page.keyboard.press("Space")
+        assert page.locator("#step-name").text_content() == f"{step} of {rows}"
+        assert seen.count() == step
+    assert page.locator("#intact .translation .later").count() > 0
+    press(page, "Previous step")
+    assert seen.count() == 1
+    press(page, "Show all")
+    assert seen.count() == rows
+    assert page.locator("#intact .later").count() == 0
+
+
+def test_the_direction_is_swapped(page: Any) -> None:
+    own = page.request.get(page.url.split("#")[0] + "v1/runs").json()
+    opposite = {**own[0], "source": own[0]["target"], "target": own[0]["source"]}  # what maps_luong is not
+    page.route("**/v1/runs", lambda route: route.fulfill(json=[opposite, own[1]]))
+    page.reload()
+    page.locator("#run").select_option("maps_transformer")
+    translate(page)
+    text = page.locator("#intact .translation").text_content()
+    page.locator("#swap").click()
+    page.wait_for_function("text => document.getElementById('text').value === text", arg=text)
+    assert page.locator("#run").input_value() == "maps_luong"
+    ready(page)
+
+
+def test_a_file_is_translated_line_by_line(page: Any) -> None:
+    translate(page)
+    expected = page.locator("#intact .translation").text_content()
+    drop = """(text) => {
+        const data = new DataTransfer();
+        data.items.add(new File([text], "in.txt", { type: "text/plain" }));
+        document.body.dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
+    }"""
+    page.evaluate(drop, f"{TEXT}\r\n\n{'one ' * 240}\n{TEXT}")
+    page.locator("#file-save").wait_for()
+    assert page.locator("#file-said").text_content() == "Of 4 lines, 1 could not be translated and are empty."
+    assert page.locator("#file-errors").text_content().startswith("Line 3: ")
+    with page.expect_download() as download:
+        page.locator("#file-save").click()
+    assert download.value.suggested_filename == "in.maps_transformer.txt"
+    assert download.value.path().read_text(encoding="utf-8") == f"{expected}\n\n\n{expected}\n"
+    page.route("**/v1/translate/stream", lambda route: None)  # never answered
+    page.evaluate(drop, TEXT)
+    page.get_by_text("line 1 of 1 …").wait_for()
+    with page.expect_event("requestfailed", lambda request: request.url.endswith("/v1/translate/stream")):
+        page.locator("#file-cancel").click()
+    assert page.locator("#file-said").text_content() == "Canceled."
+    page.locator("#file-close").click()
+    assert page.locator("#file-box").is_hidden()
 
 
 def test_an_error_is_shown_in_a_sentence(browser: Any, address: str) -> None:

@@ -24,5 +24,6 @@ def test_the_table_has_a_row_for_each_kind_of_visitor(address: str, monkeypatch:
     _, _, *rows = asyncio.run(script.table(started, options))
     assert [row.split(" | ")[0] for row in rows] == ["| page", "| /v1/translate", "| all"] * 2
     assert ["nothing" in row for row in rows] == [True] * 3 + [False] * 3
-    with pytest.raises(RuntimeError, match="/v1/attend: .*400.*The source is empty"):
+    assert script.numbers([float(second) for second in range(200, 0, -1)]) == "101.00, 198.00, 200.00 s"
+    with pytest.raises(RuntimeError, match=r"/v1/attend: .*400.*The source is empty"):
         asyncio.run(script.answered(started.port, "/v1/attend", {"text": ""}))

@@ -15,11 +15,14 @@ import { drawHeads, listenToHeads } from "./lab/heads.js";
 import { listenToHover, setShown } from "./lab/hover.js";
 import { blockWord, chooseForLayer, chosenForLayer, drawInspector, setWeight } from "./lab/inspector.js";
 import { selectedMap, tipOf } from "./lab/maps.js";
+import { listenToFiles } from "./lab/file.js";
 import { listenToPresentation } from "./lab/presentation.js";
 import { pictureOf, pngFile, save, svgFile } from "./lab/save.js";
 import { listenToShare } from "./lab/share.js";
-import { readAddress, selectedPlace, state, writeAddress } from "./lab/state.js";
+import { keptIds, readAddress, selectedPlace, state, writeAddress } from "./lab/state.js";
+import { forgetSteps, hideLater, listenToSteps } from "./lab/steps.js";
 import { fillGlossary, withTerms } from "./lab/terms.js";
+import { closeMenu, forgetWords, listenToTranslation, showWords } from "./lab/translation.js";
 import { quoted, signed } from "./lab/wording.js";
 import { language, otherLanguage } from "./language.js";
 import { drawLines } from "./lines.js";
@@ -60,7 +63,7 @@ let answers = NONE;
 let subject = { run: "", source: "", second: "" };
 /** The search for the question `asked`. @typedef {import("./engine/interface.js").Found & { asked: string, steps: import("./engine/interface.js").Hypothesis[][] }} Search */
 /** @type {Search} */
-const NO_SEARCH = { asked: "", steps: [], ids: [], score: 0, unknown_characters: "", unknown_words: [] };
+const NO_SEARCH = { asked: "", steps: [], ids: [], text: "", score: 0, unknown_characters: "", unknown_words: [] };
 let beam = NO_SEARCH;
 
 const runNamed = (/** @type {string} */ name) => runs.find((run) => run.name === name);
@@ -95,16 +98,16 @@ async function refresh() {
   element.status.textContent = label(state.text.trim() ? "waiting" : "empty");
   try {
     await current(fitChoices());
-    const { run, second, text: source, prefix } = state;
+    const { run, second, text: source } = state, kept = keptIds();
     if (!source.trim()) { forget(); return; }
     const search = { beam_size: state.beamSize, length_penalty: state.lengthPenalty };
-    const question = { run, text: source, prefix_ids: prefix, ...search };
+    const question = { run, text: source, prefix_ids: kept, ...search };
     const asked = JSON.stringify(question);
     if (beam.asked !== asked || !state.changes.length) beam = { asked, ...await current(watched(question, () => mine === turn)) };
     const changes = state.changes.flatMap((edit) => edit.changes), given = { ...question, target_ids: beam.ids };
     const first = changes.length ? await current(latest("intervene", (signal) => engine.intervene({ ...given, changes }, signal)))
       : { intact: await current(attend("attend", given)), forced: null, changed: null };
-    const original = prefix.length ? await current(attend("whole", { run, text: source, ...search })) : null;
+    const original = kept.length ? await current(attend("whole", { run, text: source, ...search })) : null;
     const asSecond = { run: second, text: source, ...search };
     const [other, reading] = second ? await current(Promise.all([
       attend("own", asSecond), first.intact.text ? attend("reading", { ...asSecond, target: first.intact.text }) : null,
@@ -129,7 +132,9 @@ async function watched(question, isLatest) {
   /** @type {Search["steps"]} */
   const steps = [];
   const paragraph = part(element.intact, ".translation"), growing = !state.changes.length;
+  forgetSteps();
   if (growing) {
+    forgetWords();
     element.intact.hidden = false;
     showNames();
     showVerdict(element.intact, "");
@@ -141,6 +146,7 @@ async function watched(question, isLatest) {
     // The answer contains only the selected map.
     const shown = selectedMap(map, 0, 0);
     drawMap(element.intact, shown, shown.most, null, () => {}, annotatedLayout(part(element.intact, ".map"), shown));
+    element.steps.hidden = true;
   }));
   return { steps, ...found };
 }
@@ -233,9 +239,17 @@ function cancel() {
   element.status.textContent = label("stopped");
 }
 
+/** @param {string} text */
+function announce(text) {
+  element.status.classList.remove("error");
+  element.status.textContent = text;
+}
+
 function forget() {
   answers = NONE;
   beam = NO_SEARCH;
+  forgetWords();
+  forgetSteps();
   showUnknown();
   element.outcome.hidden = true;
   draw();
@@ -250,7 +264,8 @@ function show() {
   const { intact, forced, changed, other, original } = answers;
   if (!intact) return;
   showNames();
-  showTranslation(element.intact, state.run, intact, changed);
+  part(element.intact, ".translation").lang = runNamed(state.run)?.target ?? "";
+  showWords(intact, changed);
   showVerdict(element.intact, original ? label("without", original.text, signed(original.log_prob)) : logProb(intact));
   element.outcome.hidden = !changed;
   if (changed && forced) {
@@ -272,7 +287,7 @@ function show() {
 }
 
 function showNames() {
-  element["intact-name"].textContent = label(state.prefix.length ? "continued" : "translation", state.run);
+  element["intact-name"].textContent = label(state.prefix.length ? "continued" : state.locks.length ? "withLocks" : "translation", state.run);
   element["changed-name"].textContent = label("withChanges", state.run);
   element["other-name"].textContent = label("translation", state.second);
 }
@@ -346,6 +361,7 @@ function draw() {
     });
   }
   setShown(Object.fromEntries(shown.map(([name, map]) => [name, { map, pieces: piecesOf(name) }])));
+  hideLater(maps.intact);
   for (const kind of Object.keys(FILES)) element[`save-${kind}`].disabled = !answers.intact;
   inspect();
 }
@@ -463,6 +479,9 @@ function fillRuns() {
   const others = runs.filter((run) => run !== current && direction(run) === direction(current));
   if (!others.some(({ name }) => name === state.second)) state.second = "";
   element["second-box"].hidden = others.length === 0;
+  const opposite = runs.find(({ source, target }) => source === current.target && target === current.source);
+  element.swap.hidden = !opposite;
+  element.swap.title = opposite ? label("swapTo", opposite.name, direction(opposite)) : "";
   fillSelect(element.second, [["", label("none")], ...others.map(({ name }) => [name, name])], state.second);
   element.text.lang = current.source;
 }
@@ -485,10 +504,13 @@ async function fillExamples() {
   return examples[0]?.source ?? "";
 }
 
-/** Starts with a new sentence, and drops the changes, which belong to the old one. @param {string} text */
-function begin(text) {
+/**
+ * Starts with a new sentence, and drops the changes, which belong to the old one. Locked words stay if it was typed.
+ * @param {string} text @param {number[]} locks
+ */
+function begin(text, locks = []) {
   cause = element.text;
-  Object.assign(state, { text, changes: [], prefix: [], row: null, column: null, of: "intact" });
+  Object.assign(state, { text, changes: [], prefix: [], locks, row: null, column: null, of: "intact" });
   writeAddress(true);
   refresh();
 }
@@ -592,7 +614,17 @@ function listenToPage() {
   element.ask.addEventListener("submit", (event) => {
     event.preventDefault();
     if (element.text.value === state.text) refresh();
-    else begin(element.text.value);
+    else begin(element.text.value, state.locks);
+  });
+  element.swap.addEventListener("click", () => {
+    const from = runNamed(state.run), text = isCurrent() ? answers.intact?.text ?? "" : "";
+    const opposite = runs.find(({ source, target }) => source === from?.target && target === from?.source);
+    if (!opposite) return;
+    state.run = opposite.name;
+    fillRuns();
+    fillExamples();
+    element.text.value = text;
+    begin(text);
   });
   element.text.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || event.isComposing) return;
@@ -615,10 +647,9 @@ function listenToPage() {
     element[`save-${kind}`].addEventListener("click", async () => save(`attention-${state.run.replaceAll("/", "-")}-${state.site}.${kind}`, await file()));
   }
   element["copy-link"].addEventListener("click", async () => {
-    element.status.classList.remove("error");
     // A page loaded from another machine without TLS has no access to the clipboard.
     const copying = navigator.clipboard ? navigator.clipboard.writeText(location.href) : Promise.reject();
-    element.status.textContent = label(await copying.then(() => "copied", () => "copyFailed"));
+    announce(label(await copying.then(() => "copied", () => "copyFailed")));
   });
   darkness.addEventListener("change", () => { draw(); drawAttribution(); drawGuess(report); });
   addEventListener("resize", () => { draw(); drawAttribution(); });
@@ -659,7 +690,7 @@ async function start() {
   fillLabels();
   const groups = {
     examples: "sentence", choices: "site", alternatives: "alternatives", "row-pieces": "pieces", equation: "equations",
-    "numbers-box": "numbers", "beam-scroll": "beam",
+    "numbers-box": "numbers", "beam-scroll": "beam", steps: "steps",
   };
   for (const [id, name] of Object.entries(groups)) element[id].setAttribute("aria-label", label(name));
   element.language.textContent = label("other");
@@ -675,6 +706,16 @@ async function start() {
   listenToAttribution();
   listenToTries();
   listenToHover();
+  listenToTranslation({
+    refresh, report, say: announce,
+    select: (piece) => {
+      const map = shownMap(answers.intact);
+      const row = piece === null || state.site === "encoder_self" ? -1 : map?.rowSpans.findIndex(([start, end]) => piece >= start && piece < end) ?? -1;
+      select({ row: row < 0 ? null : row, column: null }, "intact");
+    },
+  });
+  listenToSteps(() => shownMap(answers.intact), (cell) => { closeMenu(); select(cell, "intact"); });
+  listenToFiles();
   listenToGuess(report);
   await restore(element.text.value);
 }

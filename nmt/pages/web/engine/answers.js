@@ -128,7 +128,7 @@ async function best(run, source, reading, question, prefix, pause) {
 async function pairOf(run, question, pause) {
   const source = sourceIds(run, question);
   const { target, target_ids: targetIds, prefix_ids: prefix } = question;
-  for (const id of [...targetIds ?? [], ...prefix ?? []]) if (!(id > EOS && id < run.target.list.length)) throw new Refusal("badIds");
+  for (const id of [...targetIds ?? [], ...(prefix ?? []).filter(Boolean)]) if (!(id > EOS && id < run.target.list.length)) throw new Refusal("badIds");
   const given = targetIds ?? (target === undefined ? null : run.target.encode(normalize(target)));
   return { source, target: given ? within(given, run.stored.max_target) : await best(run, source, readingOf(run, source), question, prefix ?? [], pause) };
 }
@@ -211,7 +211,7 @@ export const ANSWERS = {
         await pause();
       },
     });
-    return { ids: first.ids, score: first.score, unknown_characters: run.source.unknownIn(normalize(question.text)), unknown_words: [] };
+    return { ids: first.ids, text: normalize(run.target.decode(first.ids)), score: first.score, unknown_characters: run.source.unknownIn(normalize(question.text)), unknown_words: [] };
   },
 
   async attend(run, question, _, pause) {
@@ -223,7 +223,7 @@ export const ANSWERS = {
     const { changes = [], prefix_ids: prefix = [] } = question;
     const { source, target } = await pairOf(run, question, pause);
     const first = Math.min(...changes.map(firstStep));
-    const kept = first > prefix.length ? target.slice(0, first) : prefix;
+    const kept = [...target.slice(0, first), ...prefix.slice(first)];
     const intact = translationOf(run, source, target, forcedOf(run, source, target));
     const known = changes.some(({ site }) => site === "encoder_self") ? null : readingOf(run, source);
     return intervened(run.model, changes, run.random, async () => {

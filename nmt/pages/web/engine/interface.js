@@ -46,7 +46,7 @@
  * @property {string} text the source
  * @property {string} [target] the translation
  * @property {number[]} [target_ids] the translation as piece ids
- * @property {number[]} [prefix_ids] what the translation begins with
+ * @property {number[]} [prefix_ids] what the translation begins with; 0 leaves the choice at its position to the search
  * @property {number | null} [beam_size] null: as the run's configuration says
  * @property {number | null} [length_penalty]
  */
@@ -55,6 +55,7 @@
 /**
  * @typedef {object} Found
  * @property {number[]} ids the translation
+ * @property {string} text
  * @property {number} score what the search ranks it by
  * @property {string} unknown_characters those of the source that the run cannot read
  * @property {string[]} unknown_words those of the source that never occurred in training, as far as that is known

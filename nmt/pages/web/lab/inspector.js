@@ -4,11 +4,12 @@
 import { button, element, fillTable, make } from "../dom.js";
 import { label } from "../i18n.js";
 import { MEAN, reweighted, strongest } from "../map.js";
+import { spansOf } from "../words.js";
 import { engine, latest } from "./asking.js";
 import { stepsOf } from "./cell_parts.js";
 import { drawCell } from "./cell_picture.js";
 import { numbers, written } from "./equation.js";
-import { selectedPlace, state } from "./state.js";
+import { isKept, selectedPlace, state } from "./state.js";
 import { withTerms } from "./terms.js";
 import { quoted } from "./wording.js";
 
@@ -160,6 +161,11 @@ function drawEdits(intact, { refresh }) {
     const kept = intact ? intact.pieces.slice(0, state.prefix.length).join("").replaceAll("\u2581", " ").trim() : "";
     items.push([label("locked", kept), () => { state.prefix = []; }]);
   }
+  for (const [start, end] of intact ? spansOf(intact.pieces, "words") : []) {
+    if (!state.locks.slice(start, end).some(isKept)) continue;
+    const word = quoted(intact?.pieces.slice(start, end).join("") ?? "");
+    items.push([label("lockedWord", word), () => { state.locks = state.locks.map((id, i) => i >= start && i < end ? 0 : id); }]);
+  }
   element["changes-box"].hidden = items.length === 0;
   element.changes.replaceChildren(...items.map(([text, drop]) => {
     const remove = button("×", () => { drop(); refresh(); });
@@ -167,7 +173,7 @@ function drawEdits(intact, { refresh }) {
     return make("li", {}, text, remove);
   }));
   if (items.length > 1) {
-    element.changes.append(make("li", { class: "all" }, button(label("removeAll"), () => { Object.assign(state, { changes: [], prefix: [] }); refresh(); })));
+    element.changes.append(make("li", { class: "all" }, button(label("removeAll"), () => { Object.assign(state, { changes: [], prefix: [], locks: [] }); refresh(); })));
   }
 }
 
@@ -188,29 +194,40 @@ function describe(map, row, column, changed) {
 }
 
 // One answer covers all positions of a translation.
-/** @type {WeakMap<Translation, import("../engine/interface.js").Alternative[][]>} */
+/** @type {WeakMap<Translation, Promise<import("../engine/interface.js").Alternative[][]>>} */
 const alternativesOf = new WeakMap();
 
 /** @param {number[] | null} steps @param {Translation | null} intact @param {Page} page */
 async function drawAlternatives(steps, intact, { refresh, report }) {
   element["alternatives-box"].hidden = steps === null || state.site === "encoder_self";
   if (!intact || !steps || state.site === "encoder_self") return;
-  try {
-    if (!alternativesOf.has(intact)) {
-      const question = { run: state.run, text: state.text, target_ids: intact.ids, number: 6 };
-      alternativesOf.set(intact, (await latest("alternatives", (signal) => engine.alternatives(question, signal))).alternatives);
-    }
-    const choices = alternativesOf.get(intact)?.[steps[0]] ?? [];
-    element.alternatives.replaceChildren(...choices.map(({ piece, id, log_prob }) => {
-      const taken = button(`${piece.replaceAll("\u2581", "␣")} ${(100 * Math.exp(log_prob)).toFixed(1)} %`, () => {
-        state.prefix = [...intact.ids.slice(0, steps[0]), id];
-        refresh();
-      });
-      taken.disabled = id < 4 || intact.ids[steps[0]] === id;
-      taken.title = label("taken");
-      return taken;
-    }));
-  } catch (error) { report(error); }
+  try { element.alternatives.replaceChildren(...await alternativesAt(steps[0], intact, { refresh })); } catch (error) { report(error); }
+}
+
+/**
+ * A button for each of the most likely pieces at a position; the translation goes on from the one that is taken.
+ * @param {number} step @param {Translation} intact @param {Pick<Page, "refresh">} page
+ */
+export async function alternativesAt(step, intact, { refresh }) {
+  const asked = alternativesOf.get(intact) ?? latest("alternatives", async (signal) => {
+    const question = { run: state.run, text: state.text, target_ids: intact.ids, number: 6 };
+    return (await engine.alternatives(question, signal)).alternatives;
+  });
+  alternativesOf.set(intact, asked);
+  let choices;
+  try { choices = (await asked)[step] ?? []; } catch (error) {
+    alternativesOf.delete(intact); // it can be asked again
+    throw error;
+  }
+  return choices.map(({ piece, id, log_prob }) => {
+    const taken = button(`${piece.replaceAll("\u2581", "␣")} ${(100 * Math.exp(log_prob)).toFixed(1)} %`, () => {
+      state.prefix = [...intact.ids.slice(0, step), id];
+      refresh();
+    });
+    taken.disabled = id < 4 || intact.ids[step] === id;
+    taken.title = label("taken");
+    return taken;
+  });
 }
 
 // The answers about a translation, by place and row.

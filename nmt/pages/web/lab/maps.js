@@ -19,9 +19,9 @@ import { state } from "./state.js";
  * @param {import("../engine/interface.js").SiteMaps} maps @param {import("../map.js").Choice} layer @param {import("../map.js").Choice} head
  * @returns {LabMap}
  */
-export function selectedMap({ outputs, columns, weights }, layer, head) {
+export function selectedMap({ outputs, columns, weights }, layer, head, unit = state.unit) {
   const layers = indicesOf(layer, weights.length), heads = indicesOf(head, weights[0].length);
-  const map = mapOf((l, h, row, column) => weights[l][h][row][column], layers, heads, outputs, columns, state.unit);
+  const map = mapOf((l, h, row, column) => weights[l][h][row][column], layers, heads, outputs, columns, unit);
   return {
     ...map,
     names: [label(state.site === "encoder_self" ? "source" : "target"), label(state.site === "decoder_self" ? "read" : "source")],

@@ -32,6 +32,7 @@ import { MEAN } from "../map.js";
  * @property {number | null} lengthPenalty
  * @property {Edit[]} changes
  * @property {number[]} prefix the piece ids that the translation begins with
+ * @property {number[]} locks the piece ids that stay at their positions; 0 where there is none
  * @property {number | null} row
  * @property {number | null} column
  * @property {string} of the map in which row and column are selected
@@ -48,7 +49,7 @@ const DEFAULTS = {
   site: "cross", layer: MEAN, head: MEAN, otherLayer: MEAN, otherHead: MEAN,
   unit: "pieces", view: "heat", difference: false,
   beamSize: null, lengthPenalty: null,
-  changes: [], prefix: [], row: null, column: null, of: "intact",
+  changes: [], prefix: [], locks: [], row: null, column: null, of: "intact",
   method: "", contrast: "",
   pair: "", guess: [], revealed: false,
 };
@@ -58,6 +59,12 @@ const chosen = (/** @type {Choice} */ choice) => choice === MEAN ? null : choice
 
 /** The selected site, layer and head. @returns {Location} */
 export const selectedPlace = () => ({ site: state.site, layer: chosen(state.layer), head: chosen(state.head) });
+
+/** Whether a position of the locks has a piece. @param {number} id */
+export const isKept = (id) => id > 0;
+
+/** The pieces that the translation must have: its beginning and the locked ones; 0 where the search is free. */
+export const keptIds = () => Array.from({ length: Math.max(state.prefix.length, state.locks.length) }, (_, i) => state.prefix[i] ?? state.locks[i]);
 
 /** With `isNew`, the browser's Back button returns to the previous address. */
 export function writeAddress(isNew = false) {
@@ -93,6 +100,7 @@ export function readAddress(runs) {
   if (!["intact", "changed", "other"].includes(state.of)) state.of = "intact";
   state.changes = state.changes.filter((edit) => Array.isArray(edit?.says) && edit.place?.site && Array.isArray(edit.changes));
   state.prefix = state.prefix.filter(Number.isInteger);
+  state.locks = state.locks.filter(Number.isInteger);
   state.guess = state.guess.filter((link) => Array.isArray(link) && link.length === 2 && link.every(Number.isInteger));
 }
 

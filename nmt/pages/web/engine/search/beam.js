@@ -21,7 +21,7 @@ import { BOS, EOS, step } from "../models/model.js";
 /** The weights of one step, by layer and head. @typedef {number[][][]} Row */
 /** An unfinished one. `covered` are the attention weights summed over all steps, `rows` those of each step at the watched site. @typedef {{ ids: number[], logProb: number, state: any, covered: number[], rows: Row[] }} Live */
 
-/** `site` is the site of the decoder to watch. @typedef {{ prefix?: number[], maxTarget?: number | null, site?: string, observe?: (live: Live[]) => Promise<void> }} Options */
+/** `site` is the site of the decoder to watch; a 0 in `prefix` leaves the choice at its position to the search. @typedef {{ prefix?: number[], maxTarget?: number | null, site?: string, observe?: (live: Live[]) => Promise<void> }} Options */
 
 const PAD = 0, UNK = 1;
 const LEAST_COVERED = 1e-3;
@@ -36,7 +36,7 @@ const LEAST_COVERED = 1e-3;
  */
 export async function search(model, memory, sourceLength, settings, { prefix = [], maxTarget = null, site: watched = "", observe } = {}) {
   const { beam_size: beamSize, length_penalty: alpha, coverage_penalty: beta, min_length: minLength } = settings;
-  const longest = longestOf(sourceLength + 1, prefix.length, maxTarget, settings);
+  const longest = longestOf(sourceLength + 1, lastOf(prefix), maxTarget, settings);
   const lengthFactor = (/** @type {number} */ length) => ((5 + length) / 6) ** alpha;
   /** @type {Live[]} */
   let live = [{ ids: [], logProb: 0, state: model.start(memory), covered: new Array(sourceLength).fill(0), rows: [] }];
@@ -56,8 +56,10 @@ export async function search(model, memory, sourceLength, settings, { prefix = [
         rows: watched ? [...one.rows, weights[watched].map((ofLayer) => ofLayer[row])] : [],
       };
     });
-    const only = longest === length ? EOS : prefix[length - 1];
-    for (const [row, { ids }] of live.entries()) constrain(logProbs[row], ids, only, minLength, settings.no_repeat_ngram);
+    const only = longest === length ? EOS : prefix[length - 1] || undefined;
+    // A hypothesis must not end before a later piece of the prefix.
+    const least = Math.max(minLength, lastOf(prefix) + 1);
+    for (const [row, { ids }] of live.entries()) constrain(logProbs[row], ids, only, least, settings.no_repeat_ngram);
     const candidates = bestCandidates(live, logProbs, 2 * beamSize);
     if (candidates.some(({ logProb }) => Number.isNaN(logProb))) throw new Error("The model's probabilities are not numbers.");
     for (const { parent, piece, logProb } of candidates.slice(0, beamSize)) {
@@ -82,6 +84,9 @@ export async function search(model, memory, sourceLength, settings, { prefix = [
     return enough || longest <= length || best >= bound;
   }
 }
+
+/** The number of pieces up to the last one that is not free. @param {number[]} prefix */
+const lastOf = (prefix) => prefix.reduce((last, id, index) => id ? index + 1 : last, 0);
 
 /** The maximum number of pieces, EOS included. @param {number} source with EOS @param {number} prefix @param {number | null} maxTarget @param {SearchSettings} settings */
 function longestOf(source, prefix, maxTarget, { min_length, max_length, max_length_ratio, max_length_offset }) {

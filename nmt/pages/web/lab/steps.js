@@ -1,0 +1,64 @@
+// @ts-check
+// The translation step by step: later rows and words are hidden, so that a lecturer can stop at a step.
+
+import { clamp, element, hasModifier } from "../dom.js";
+import { label } from "../i18n.js";
+import { state } from "./state.js";
+
+/** @typedef {import("./maps.js").LabMap} LabMap */
+
+/** How many rows are shown; null: all. @type {number | null} */
+let step = null;
+/** @type {() => LabMap | null} */
+let mapOf;
+/** @type {(cell: { row: number | null, column: number | null }) => void} */
+let select;
+
+/** Hides what comes after the step, in a map that has just been drawn. @param {LabMap | null} map */
+export function hideLater(map) {
+  element.steps.hidden = !map || state.site === "encoder_self";
+  if (!map || element.steps.hidden) step = null;
+  const rows = map?.rows.length ?? 0, isOn = step !== null;
+  const last = step === null ? rows : clamp(step, rows, 1);
+  // The words of the translation end where the pieces of the last row end.
+  const end = map && last ? map.rowSpans[last - 1][1] : 0;
+  for (const item of /** @type {NodeListOf<SVGElement>} */ (element.intact.querySelectorAll(".map [data-row]"))) {
+    item.classList.toggle("later", Number(item.dataset.row) >= last);
+  }
+  for (const item of /** @type {NodeListOf<HTMLElement>} */ (element.intact.querySelectorAll("[data-from]"))) {
+    item.classList.toggle("later", isOn && Number(item.dataset.from) >= end);
+  }
+  element["step-back"].disabled = !isOn || last <= 1;
+  element["step-all"].hidden = !isOn;
+  element["step-name"].textContent = step === null ? "" : label("stepOf", last, rows);
+}
+
+/** Starts at the beginning for a new translation. */
+export function forgetSteps() {
+  step = null;
+}
+
+/** @param {number | null} to */
+function go(to) {
+  const rows = mapOf()?.rows.length ?? 0;
+  step = to === null || to > rows || !rows ? null : Math.max(to, 1);
+  select({ row: step === null ? null : step - 1, column: null });
+}
+
+/** @param {() => LabMap | null} shownMap @param {(cell: { row: number | null, column: number | null }) => void} choose */
+export function listenToSteps(shownMap, choose) {
+  mapOf = shownMap;
+  select = choose;
+  element["step-on"].addEventListener("click", () => { go((step ?? 0) + 1); });
+  element["step-back"].addEventListener("click", () => { go((step ?? 2) - 1); });
+  element["step-all"].addEventListener("click", () => {
+    go(null);
+    element["step-on"].focus();
+  });
+  document.addEventListener("keydown", (event) => {
+    const isFree = event.target === document.body || (event.target instanceof Element && event.target.closest(".map svg"));
+    if (event.key !== " " || hasModifier(event) || !isFree || element.steps.hidden) return;
+    event.preventDefault();
+    go(event.shiftKey ? (step ?? 2) - 1 : (step ?? 0) + 1);
+  });
+}

@@ -1,0 +1,277 @@
+// @ts-check
+// The words of the translation: each can be replaced, locked, deleted, typed over, or dragged to a source word that the
+// model should look at.
+
+import { button, clamp, element, fillSelect, hit, make, part } from "../dom.js";
+import { label } from "../i18n.js";
+import { spansOf } from "../words.js";
+import { engine, latest } from "./asking.js";
+import { alternativesAt, setWeight } from "./inspector.js";
+import { selectedMap } from "./maps.js";
+import { isKept, state } from "./state.js";
+import { quoted } from "./wording.js";
+
+/** @typedef {import("../engine/interface.js").Translation} Translation */
+/**
+ * @typedef {object} Page
+ * @property {() => void} refresh shows the changed state
+ * @property {(error: unknown) => void} report
+ * @property {(text: string) => void} say
+ * @property {(piece: number | null) => void} select selects the row of a piece in the map
+ */
+
+const paragraph = part(element.intact, ".translation");
+const DRAG_PIXELS = 6;
+
+/** @type {Page} */
+let page;
+/** @type {Translation | null} */
+let shown = null;
+/** The word whose menu is open. @type {number | null} */
+let chosen = null;
+
+/** The pieces of each word, without the end. @param {Translation} translation */
+const wordsOf = ({ pieces }) => spansOf(pieces.slice(0, -1), "words");
+
+const wordButtons = () => /** @type {HTMLElement[]} */ ([...paragraph.querySelectorAll("button")]);
+
+/**
+ * Shows the translation, and underlines the words that the other translation does not contain.
+ * @param {Translation} translation @param {Translation | null} compared
+ */
+export function showWords(translation, compared) {
+  const words = translation.text.split(" "), spans = wordsOf(translation);
+  const others = new Set(compared?.text.split(" ") ?? words), focused = wordButtons().indexOf(/** @type {HTMLElement} */ (document.activeElement));
+  if (shown?.ids.join(" ") !== translation.ids.join(" ")) chosen = null;
+  shown = translation;
+  // A text whose words are not those of its pieces can be read, but not changed word by word.
+  const isAlive = words.length === spans.length && translation.ids.length > 0;
+  paragraph.replaceChildren(...words.flatMap((word, i) => {
+    /** @type {HTMLElement} */
+    const item = isAlive ? button(word, () => { openMenu(chosen === i ? null : i); }) : make("span", {}, word);
+    item.className = others.has(word) ? "" : "differs";
+    if (isAlive) item.dataset.from = String(spans[i][0]);
+    if (isAlive) {
+      item.dataset.word = String(i);
+      item.setAttribute("aria-expanded", String(chosen === i));
+      item.setAttribute("aria-controls", "word-menu");
+      if (isLocked(spans[i])) item.classList.add("locked");
+    }
+    return [...i ? [" "] : [], item];
+  }));
+  element.tools.hidden = false;
+  element.edit.hidden = !translation.ids.length;
+  if (focused >= 0) wordButtons()[clamp(focused, wordButtons().length - 1)]?.focus({ preventScroll: true });
+  showMenu();
+}
+
+/** Removes what belongs to an earlier translation. */
+export function forgetWords() {
+  shown = chosen = null;
+  element.tools.hidden = true;
+  showMenu();
+}
+
+/** @param {import("../words.js").Span} span */
+const isLocked = ([start, end]) => state.locks.slice(start, end).filter(isKept).length === end - start;
+
+/** @param {number | null} word */
+function openMenu(word) {
+  chosen = word;
+  wordButtons().forEach((item, i) => { item.setAttribute("aria-expanded", String(i === word)); });
+  page.select(word === null || !shown ? null : wordsOf(shown)[word][0]);
+  showMenu();
+}
+
+export const closeMenu = () => { if (chosen !== null) openMenu(null); };
+
+/** The menu of the chosen word: other pieces, lock, delete, and where the model should look. */
+async function showMenu() {
+  const menu = element["word-menu"];
+  menu.hidden = chosen === null || !shown;
+  if (chosen === null || !shown) return;
+  const translation = shown, word = chosen, spans = wordsOf(translation), [start, end] = spans[word];
+  const text = translation.text.split(" ")[word];
+  menu.setAttribute("aria-label", quoted(text));
+  element["word-name"].textContent = quoted(text);
+  element["word-lock"].textContent = label(isLocked(spans[word]) ? "unlockWord" : "lockWord");
+  element["word-lock"].setAttribute("aria-pressed", String(isLocked(spans[word])));
+  // The model ends a sentence itself; what follows a deleted word has to be known.
+  element["word-delete"].hidden = word === spans.length - 1;
+  const { columns } = crossMap(translation);
+  fillSelect(element["word-look"], [["", label("lookNowhere")], ...columns.map((column, i) => [i, column])], "");
+  element["word-look"].disabled = false;
+  element["word-others"].replaceChildren();
+  try {
+    const others = await alternativesAt(start, translation, page);
+    if (shown === translation && chosen === word) element["word-others"].replaceChildren(...others);
+  } catch (error) { page.report(error); }
+}
+
+/** The cross attention between words, in the selected layers and heads. @param {Translation} translation */
+const crossMap = (translation) => selectedMap(translation.maps.cross, state.site === "cross" ? state.layer : "mean", state.site === "cross" ? state.head : "mean", "words");
+
+/** All the weight of a word's row goes to one source word. @param {number} word @param {number} column */
+function lookAt(word, column) {
+  if (!shown) return;
+  if (state.site !== "cross") Object.assign(state, { site: "cross", layer: "mean", head: "mean" });
+  setWeight(crossMap(shown), word, column, 1);
+  page.refresh();
+}
+
+function lockChosen() {
+  if (!shown || chosen === null) return;
+  const [start, end] = wordsOf(shown)[chosen], ids = shown.ids, wasLocked = isLocked([start, end]);
+  const length = Math.max(state.locks.length, end);
+  state.locks = Array.from({ length }, (_, i) => i >= start && i < end ? (wasLocked ? 0 : ids[i]) : state.locks[i] ?? 0);
+  while (state.locks.length && !isKept(state.locks[state.locks.length - 1])) state.locks.pop();
+  page.refresh();
+}
+
+/** The model goes on after the next word, which takes the place of the deleted one. */
+function deleteChosen() {
+  if (!shown || chosen === null) return;
+  const spans = wordsOf(shown), [start, end] = spans[chosen], [, next] = spans[chosen + 1];
+  state.prefix = [...shown.ids.slice(0, start), ...shown.ids.slice(end, next)];
+  state.locks = []; // they were for other positions
+  chosen = null;
+  page.refresh();
+}
+
+// ---------------------------------------------------------------- typing
+
+/**
+ * What the model must keep of a typed text: everything up to the last change. Where words were only deleted, the word
+ * after them too, so that they do not come back.
+ * @param {string} before @param {string} typed
+ */
+export function keptText(before, typed) {
+  const old = before.split(" "), now = typed.trim().split(/\s+/).filter(Boolean);
+  let same = 0;
+  while (same < Math.min(old.length, now.length) && old[old.length - 1 - same] === now[now.length - 1 - same]) same++;
+  const kept = now.length - same;
+  const isDeletion = kept < old.length - same && now.slice(0, kept).every((word, i) => word === old[i]);
+  return now.slice(0, kept + (isDeletion && same ? 1 : 0)).join(" ");
+}
+
+/** @param {boolean} isOpen */
+function showEditor(isOpen) {
+  element["edit-box"].hidden = !isOpen;
+  paragraph.hidden = isOpen;
+  element.edit.setAttribute("aria-expanded", String(isOpen));
+  if (isOpen && shown) {
+    openMenu(null);
+    element["edit-text"].value = shown.text;
+    element["edit-text"].lang = paragraph.lang;
+    element["edit-text"].focus();
+  }
+}
+
+async function goOnFromTyped() {
+  const translation = shown, typed = element["edit-text"].value;
+  showEditor(false);
+  if (!translation || typed.trim() === translation.text) return;
+  const text = keptText(translation.text, typed);
+  try {
+    const question = { run: state.run, text: state.text, target: text };
+    state.prefix = text ? (await latest("typed", (signal) => engine.attend(question, signal))).ids : [];
+    state.locks = [];
+    page.refresh();
+  } catch (error) { page.report(error); }
+}
+
+// ---------------------------------------------------------------- dragging
+
+/** Dragging a word to a column of the map says that the model should look there. */
+function listenToWordDrag() {
+  const ghost = document.body.appendChild(make("div", { id: "ghost", "aria-hidden": "true", hidden: "" }));
+  /** @type {{ word: number, x: number, y: number, moved: boolean } | null} */
+  let held = null;
+  const columnAt = (/** @type {PointerEvent} */ { clientX, clientY }) => {
+    const under = document.elementFromPoint(clientX, clientY)?.closest("#intact [data-column]");
+    return state.site === "cross" && under instanceof SVGElement ? Number(under.dataset.column) : null;
+  };
+  const light = (/** @type {number | null} */ column) => {
+    for (const item of /** @type {NodeListOf<SVGElement>} */ (element.intact.querySelectorAll(".label[data-column]"))) {
+      item.classList.toggle("target", item.dataset.column === String(column));
+    }
+  };
+  const drop = () => {
+    held = null;
+    ghost.hidden = true;
+    light(null);
+  };
+  paragraph.addEventListener("pointerdown", (event) => {
+    const word = hit(event, "[data-word]");
+    if (!word || event.button !== 0) return;
+    held = { word: Number(word.dataset.word), x: event.clientX, y: event.clientY, moved: false };
+    word.setPointerCapture(event.pointerId);
+    ghost.textContent = word.textContent;
+  });
+  paragraph.addEventListener("pointermove", (event) => {
+    if (!held) return;
+    held.moved ||= Math.hypot(event.clientX - held.x, event.clientY - held.y) > DRAG_PIXELS;
+    if (!held.moved) return;
+    Object.assign(ghost.style, { left: `${event.clientX + scrollX + 10}px`, top: `${event.clientY + scrollY - 30}px` });
+    ghost.hidden = false;
+    light(columnAt(event));
+  });
+  paragraph.addEventListener("pointerup", (event) => {
+    const dragged = held, column = columnAt(event);
+    drop();
+    if (!dragged?.moved) return;
+    // The click that follows, if there is one, would open the menu.
+    const ignore = (/** @type {Event} */ click) => { click.stopPropagation(); };
+    addEventListener("click", ignore, { capture: true, once: true });
+    setTimeout(() => { removeEventListener("click", ignore, { capture: true }); }, 0);
+    if (column === null || !shown) return;
+    const [piece] = selectedMap(shown.maps.cross, "mean", "mean").columnSpans[column]; // pieces or words, as in the map
+    const words = crossMap(shown).columnSpans;
+    lookAt(dragged.word, words.findIndex(([start, end]) => piece >= start && piece < end));
+  });
+  paragraph.addEventListener("pointercancel", drop);
+}
+
+/** @param {Page} thePage */
+export function listenToTranslation(thePage) {
+  page = thePage;
+  element["word-lock"].addEventListener("click", lockChosen);
+  element["word-delete"].addEventListener("click", deleteChosen);
+  element["word-look"].addEventListener("change", () => {
+    const { value } = element["word-look"];
+    if (value !== "" && chosen !== null) lookAt(chosen, Number(value));
+  });
+  element["word-menu"].addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || chosen === null) return;
+    const word = chosen;
+    openMenu(null);
+    wordButtons()[word]?.focus();
+  });
+  paragraph.addEventListener("keydown", (event) => {
+    const at = wordButtons().indexOf(/** @type {HTMLElement} */ (event.target));
+    const to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: wordButtons().length - 1 }[event.key];
+    if (at < 0 || to === undefined) return;
+    event.preventDefault();
+    wordButtons()[clamp(to, wordButtons().length - 1)].focus();
+  });
+  element.edit.addEventListener("click", () => { showEditor(element["edit-box"].hidden); });
+  element["edit-box"].addEventListener("submit", (event) => {
+    event.preventDefault();
+    goOnFromTyped();
+  });
+  element["edit-text"].addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && !event.isComposing) {
+      event.preventDefault();
+      goOnFromTyped();
+    }
+    if (event.key === "Escape") {
+      showEditor(false);
+      element.edit.focus();
+    }
+  });
+  element.copy.addEventListener("click", async () => {
+    const copying = navigator.clipboard && shown ? navigator.clipboard.writeText(shown.text) : Promise.reject();
+    page.say(label(await copying.then(() => "copiedText", () => "copyTextFailed")));
+  });
+  listenToWordDrag();
+}
