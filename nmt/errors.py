@@ -5,6 +5,7 @@
 
 import errno
 import os
+import re
 import sys
 import traceback
 import unicodedata
@@ -66,7 +67,9 @@ def escaped(text: str) -> str:
 
 
 def shortened(text: str) -> str:
-    """The text without the middle if it is long."""
+    """The text without the middle if it is long. Long words go first: what was typed, not what to do about it."""
+    if len(text) > _LONGEST:
+        text = re.sub(r"\S{300,}", lambda word: f"{word[0][:200]} ... {word[0][-80:]}", text)
     return text if len(text) <= _LONGEST else f"{text[:_BEGINNING]} ... {text[-_END:]}"
 
 

@@ -36,6 +36,7 @@ from typing import Any, NamedTuple
 from fuzzing import WORDS
 from tiny import TINY, write_corpora
 
+from nmt.cli.arguments import SWEEP
 from nmt.cli.compose import configuration
 from nmt.config.keys import leaves
 from nmt.config.nodes import CONFIGS
@@ -590,7 +591,7 @@ def faults(line: CommandLine, ended: Ended) -> list[str]:
         {"--help", "-h", "--version", "--cfg", "-c", "--info", "-i", "--hydra-help"}
         & {a.partition("=")[0] for a in line.arguments}
     )
-    sweep = bool({"-m", "--multirun"} & set(line.arguments))
+    sweep = bool(SWEEP & set(line.arguments))
     if ended.code not in (0, 1, 2, 143):
         found.append(f"exit code {ended.code}")
     if "Traceback (most recent" in ended.errors + ended.output:
@@ -673,7 +674,10 @@ def _allowed(line: CommandLine) -> list[str]:
     for argument in line.arguments:
         key, _, typed = argument.lstrip("+").partition("=")
         parts = [typed, *typed.split(","), *re.split(r"[\[\],]", typed)]
-        for part in {*parts, *(part.strip("'\"") for part in parts)}:  # with quotes that Hydra keeps, and without
+        parts += [part.strip("'\"") for part in parts]  # with quotes that Hydra keeps, and without
+        if SWEEP & set(line.arguments):
+            parts += [part.strip() for part in parts]  # around the values of a sweep, spaces mean nothing
+        for part in dict.fromkeys(parts):
             part = os.path.normpath(part) if part else ""
             if part and key in FOLDERS:
                 paths.append(part)

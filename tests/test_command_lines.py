@@ -100,6 +100,14 @@ def test_the_law_knows_the_failures_that_are_documented() -> None:
     assert faults(line, ends(code=1, errors=error)) == []
 
 
+@pytest.mark.parametrize(("sweep", "found"), [(["-m"], []), ([], ["a change outside of the output"])])
+def test_the_law_knows_that_spaces_around_the_values_of_a_sweep_mean_nothing(
+    sweep: list[str], found: list[str]
+) -> None:
+    line = CommandLine("train", (*sweep, "sweep_dir= new"), "empty.en")
+    assert faults(line, ends(code=143, errors="", created=frozenset({"new/multirun.yaml"}))) == found
+
+
 def test_the_law_knows_a_folder_by_its_name() -> None:
     line = CommandLine("download", ("iwslt15", "from=zq/"), "empty.en")
     assert faults(line, ends()) == []

@@ -164,3 +164,11 @@ def test_a_missing_reader_is_141_and_not_an_error() -> None:
     assert process.stderr is not None
     with process.stderr:
         assert process.stderr.read() == b""
+
+
+def test_a_long_value_does_not_push_the_remedy_out_of_a_message() -> None:
+    value = "9" * 5000
+    message = str(Mistake(f"Unknown option '--out={value}'. Write key=value without dashes: out={value}."))
+    assert "'. Write key=value without dashes: out=999" in message
+    assert message.endswith("999.")
+    assert len(message) < 1000
