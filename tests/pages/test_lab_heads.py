@@ -35,9 +35,9 @@ def weights(page: Any, section: str = "intact") -> list[float]:
     return [float(title.rsplit(": ", 1)[1]) for title in titles]
 
 
-@pytest.mark.parametrize("unit", ["pieces", "words"])
-def test_a_thumbnail_is_the_large_map_that_a_click_on_it_shows(lab: Any, unit: str) -> None:
-    show(lab, text=TEXT, unit=unit)
+def test_a_thumbnail_is_the_large_map_that_a_click_on_it_shows(lab: Any) -> None:
+    lab.emulate_media(reduced_motion="reduce")
+    show(lab, text=TEXT, unit="words")
     found = lab.locator(".heads button").evaluate_all(READ_THUMBNAILS)
     assert len(found) == 9, "two layers and two heads, and their means"
     large = []
@@ -114,3 +114,32 @@ def test_pointing_marks_row_column_and_word_in_both_maps_whose_rows_are_aligned(
     thumbnail(lab, 0, 1, "otherLayer").click()
     assert lab.locator("#other-head").input_value() == "1"
     assert lab.locator("#head").input_value() == "mean", "that of the other run"
+
+
+@pytest.mark.parametrize("motion", ["no-preference", "reduce"])
+def test_weights_that_change_grow_unless_motion_is_unwelcome(lab: Any, motion: str) -> None:
+    lab.emulate_media(reduced_motion=motion)
+    show(lab, text=TEXT, layer="0", head="0", unit="pieces")
+    before = weights(lab)
+    moved = lab.evaluate(
+        """async () => {
+            const drawn = new Promise((resolve) => {
+                new MutationObserver(resolve).observe(document.querySelector("#intact .map"), { childList: true });
+            });
+            document.querySelector(".heads [data-layer='1'][data-head='1']").click();
+            await drawn;
+            return document.getAnimations().map(({ effect }) => [
+                effect.target.querySelector("title").textContent, effect.getTiming().duration,
+            ]);
+        }"""
+    )
+    changed = np.abs(np.array(weights(lab)) - before)
+    titles = lab.locator("#intact .cell title").all_text_contents()
+    expected = {title for title, change in zip(titles, changed, strict=True) if change > 0.022}
+    possible = {title for title, change in zip(titles, changed, strict=True) if change > 0.018}
+    if motion == "reduce":
+        assert moved == []
+        return
+    assert expected
+    assert expected <= {title for title, _ in moved} <= possible, "those whose weight changes by 0.02, up to rounding"
+    assert max(duration for _, duration in moved) < 500

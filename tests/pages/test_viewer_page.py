@@ -205,7 +205,14 @@ def test_a_click_in_the_entropy_grid_selects_layer_and_head(visit: Open) -> None
     page.locator('#entropy [data-layer="1"][data-head="2"]').click()
     shows(page, "layer 1, head 2")
     assert (page.locator("#layer").input_value(), page.locator("#head").input_value()) == ("1", "2")
-    assert page.locator('#entropy [aria-pressed="true"]').get_attribute("aria-label").startswith("layer 1, head 2: 0.")
+    chosen = page.locator('#entropy [aria-pressed="true"]')
+    assert chosen.get_attribute("aria-label").startswith("layer 1, head 2: 0.")
+    images = page.locator("#entropy canvas").evaluate_all(
+        "all => all.map(one => [...one.getContext('2d').getImageData(0, 0, one.width, one.height).data])"
+    )
+    assert len({tuple(image) for image in images}) == LAYERS * HEADS, "a small map of each head"
+    size = chosen.locator("canvas").evaluate("canvas => [canvas.height, canvas.width]")
+    assert size == [page.locator(f"#heat text[data-{side}]").count() for side in ("row", "column")]
 
 
 def test_words_sum_their_columns_and_average_their_rows(visit: Open) -> None:

@@ -143,8 +143,36 @@ export function drawHeatMap(place, map, layout, { most, selection, name, signed 
   select(selection);
   if (choose) listen(root, map, selection, choose);
   if (drag) listenToDrag(root, map, drag, paint);
+  const before = drawn.get(/** @type {Element} */ (place.firstElementChild));
+  drawn.set(root, { map, cells });
   replace(place, root);
-  return { select, repaint: (weights, largest) => weights.flat().forEach((weight, i) => cells[i].setAttribute("fill", paint(weight, largest))) };
+  if (before) grow(before, { map, cells });
+  return {
+    select,
+    repaint(weights, largest) {
+      weights.flat().forEach((weight, i) => cells[i].setAttribute("fill", paint(weight, largest)));
+      drawn.set(root, { map: { ...map, weights }, cells });
+    },
+  };
+}
+
+/** @typedef {{ map: AttentionMap, cells: SVGElement[] }} Drawn */
+/** What drawings show. @type {WeakMap<Element, Drawn>} */
+const drawn = new WeakMap();
+const stillness = matchMedia("(prefers-reduced-motion: reduce)");
+const MOVES = 0.02, MILLISECONDS = 320;
+
+/** Lets the eye follow a change: colors fade, and cells that gain weight grow, if rows and columns are the same as before. @param {Drawn} before @param {Drawn} after */
+function grow(before, after) {
+  const same = (/** @type {string[]} */ one, /** @type {string[]} */ other) => one.length === other.length && one.every((text, i) => text === other[i]);
+  if (stillness.matches || !same(before.map.rows, after.map.rows) || !same(before.map.columns, after.map.columns)) return;
+  const was = before.map.weights.flat();
+  after.map.weights.flat().forEach((weight, i) => {
+    const change = weight - was[i], cell = after.cells[i];
+    if (Math.abs(change) < MOVES) return;
+    const small = `scale(${Math.sqrt(clamp(was[i] / weight, 1, 0.1)).toFixed(2)})`;
+    cell.animate([{ fill: before.cells[i].getAttribute("fill") ?? "", ...change > 0 ? { transform: small } : {} }, {}], { duration: MILLISECONDS, easing: "ease-out" });
+  });
 }
 
 /**

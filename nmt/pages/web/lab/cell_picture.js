@@ -193,7 +193,7 @@ export function drawCell(cell, rowName, column, choose) {
   const steps = stepsOf(cell, column), place = element.picture, width = Math.max(place.clientWidth, 240);
   const left = clamp(Math.ceil(Math.max(...cell.columns.map((piece) => measured(short(withoutMark(piece), 11), FONT)), ...steps.strips.map(({ name }) => measured(name, FONT)), 46)) + 6, 92);
   const root = picture(width, 100, label("cellPicture", quoted(rowName), quoted(cell.columns[steps.shown])));
-  const top = drawProducts(root, cell, rowName, steps, left, width), line = clamp(Math.floor((innerHeight - 560) / steps.keys), 20, 14);
+  const top = drawProducts(root, cell, rowName, steps, left, width), line = clamp(Math.floor((innerHeight - 560) / steps.keys), 20, 12);
   const height = drawKeys(root, cell, steps, { top, left, width, line });
   root.setAttribute("height", String(height));
   root.setAttribute("viewBox", `0 0 ${width} ${height}`);

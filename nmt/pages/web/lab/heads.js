@@ -1,10 +1,10 @@
 // @ts-check
 // All heads at a glance: a small map of every layer and head of the selected site. A click selects it for the large map.
 
-import { colorOf } from "../colors.js";
 import { element, hit, listenToTable, make } from "../dom.js";
 import { label } from "../i18n.js";
 import { MEAN, choicesOf, entropyOf, indicesOf } from "../map.js";
+import { thumbnail } from "../thumbnail.js";
 import { engine, latest } from "./asking.js";
 import { hasKnownAlignment } from "./guess.js";
 import { selectedMap } from "./maps.js";
@@ -22,17 +22,7 @@ import { state } from "./state.js";
  * @property {"head" | "otherHead"} headKey
  */
 
-const LEAST = 28, MOST = 58, GAP = 4, SHADES = 64;
-
-/** A map as an image with a pixel for each cell. @param {number[][]} weights @param {number} most the weight with the last color */
-function image(weights, most) {
-  const [width, height] = [weights[0].length, weights.length];
-  const canvas = make("canvas", { width, height, "aria-hidden": true }), context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
-  const pixels = context.createImageData(width, height), shades = [...Array(SHADES + 1).keys()].map((shade) => colorOf(shade / SHADES));
-  weights.flat().forEach((weight, cell) => pixels.data.set([...shades[Math.round(Math.min(weight / most, 1) * SHADES) || 0], 255], 4 * cell));
-  context.putImageData(pixels, 0, 0);
-  return canvas;
-}
+const LEAST = 28, MOST = 54, GAP = 10;
 
 /** The alignment error rate of each layer and head, where the alignment of the sentence is known. @type {Map<string, number[][]>} */
 const errorRates = new Map();
@@ -63,7 +53,7 @@ function tableOf({ run, maps, layer, head, layerKey, headKey }, room, rates) {
     const rate = ofLayer === MEAN || ofHead === MEAN ? undefined : rates[ofLayer]?.[ofHead], isChosen = ofLayer === layer && ofHead === head;
     const written = entropy === null ? "–" : entropy.toFixed(2);
     const says = [`${nameOf("layer", ofLayer)}, ${nameOf("head", ofHead)}`, label("entropyIs", written), ...rate === undefined ? [] : [label("rateIs", rate.toFixed(2))]].join("; ");
-    const picture = image(weights, most);
+    const picture = thumbnail(weights, most);
     Object.assign(picture.style, { width: `${size}px`, height: `${Math.round(Math.min(Math.max(size * weights.length / weights[0].length, size * 0.7), size * 1.2))}px` });
     const button = make("button", {
       type: "button", "data-layer": ofLayer, "data-head": ofHead, "data-layer-key": layerKey, "data-head-key": headKey, "aria-pressed": isChosen,
@@ -71,7 +61,7 @@ function tableOf({ run, maps, layer, head, layerKey, headKey }, room, rates) {
     }, picture, make("span", {}, written), ...rate === undefined ? [] : [make("span", { class: "aer" }, rate.toFixed(2))]);
     return make("td", {}, button);
   };
-  const title = (/** @type {string} */ kind, /** @type {Choice} */ choice, /** @type {number} */ at) => choice === MEAN ? label("mean") : `${at <= 1 ? `${label(kind)} ` : ""}${choice}`;
+  const title = (/** @type {string} */ kind, /** @type {Choice} */ choice, /** @type {number} */ at) => choice === MEAN ? label("meanShort") : `${at <= 1 ? `${label(kind === "head" ? "headShort" : kind)} ` : ""}${choice}`;
   const table = make("table", { class: "heads", "aria-label": label("headsOf", label(state.site), run) },
     make("thead", {}, make("tr", {}, make("td"), ...heads.map((choice, h) => make("th", { scope: "col" }, title("head", choice, heads.length === 1 ? 0 : h))))),
     make("tbody", {}, ...layers.map((ofLayer, l) => make("tr", {}, make("th", { scope: "row" }, title("layer", ofLayer, layers.length === 1 ? 0 : l)),

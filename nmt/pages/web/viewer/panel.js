@@ -7,6 +7,7 @@ import { cellOf, curve, svg } from "../draw.js";
 import { bareLayout, drawHeatMap } from "../heat_map.js";
 import { fillTexts } from "../language.js";
 import { MEAN, choicesOf, columnOf, indicesOf, mapOf, strongest } from "../map.js";
+import { thumbnail } from "../thumbnail.js";
 import { isSpecial, plainText, splitMark, withoutMark } from "../words.js";
 import { STEPS, keyOf, kind, nameOf, pairs, runs, weightsOf } from "./data.js";
 import { label } from "./texts.js";
@@ -146,20 +147,21 @@ export class Panel {
     const bytes = await weightsOf(this.wish.run, this.index, view.site);
     const layers = indicesOf(layer, site.layers), heads = indicesOf(head, site.heads);
     const start = (/** @type {number} */ l, /** @type {number} */ h) => (l * site.heads + h) * rows.length * columns.length;
-    const map = mapOf((l, h, row, column) => bytes[start(l, h) + row * columns.length + column] / STEPS, layers, heads, rows, columns, unit);
+    const mapAt = (/** @type {number[]} */ ofLayers, /** @type {number[]} */ ofHeads) => mapOf((l, h, row, column) => bytes[start(l, h) + row * columns.length + column] / STEPS, ofLayers, ofHeads, rows, columns, unit);
+    const map = mapAt(layers, heads), every = indicesOf(MEAN, site.layers).map((l) => indicesOf(MEAN, site.heads).map((h) => mapAt([l], [h])));
     // Centers are positions of pieces, and their mean over heads is meaningless.
     const isOne = layers.length === 1 && heads.length === 1 && unit === "pieces";
-    return { ...map, centers: isOne && site.center ? site.center[layers[0]][heads[0]] : null };
+    return { ...map, every, centers: isOne && site.center ? site.center[layers[0]][heads[0]] : null };
   }
 
-  /** Draws a loaded map. @param {AttentionMap} map @param {number} most the weight with the strongest color */
+  /** Draws a loaded map. @param {AttentionMap & { every: AttentionMap[][] }} map with those of all heads by layer @param {number} most the weight with the strongest color */
   draw(map, most) {
     [this.map, this.most] = [map, most];
     this.drawNames(map);
     this.drawTokens("source", map.columns);
     this.drawTokens("target", map.rows);
     this.parts.lines.classList.toggle("dense", Math.max(map.columns.length, map.rows.length) > 34);
-    this.drawEntropy();
+    this.drawEntropy(map.every);
     this.drawMap();
     this.drawActive();
   }
@@ -282,16 +284,18 @@ export class Panel {
     });
   }
 
-  drawEntropy() {
+  /** A small map of each head on the color of its entropy. @param {AttentionMap[][]} every */
+  drawEntropy(every) {
     const { site: { entropy, layers, heads }, parts } = this;
     const most = Math.max(...entropy.flat().map((value) => value ?? 0), 1e-9);
+    const mostWeight = Math.max(...every.flat().map((map) => map.most)) || 1;
     const had = parts.entropy.contains(document.activeElement) ? /** @type {HTMLElement} */ (document.activeElement).dataset : null;
     const cell = (/** @type {number} */ layer, /** @type {number} */ head) => {
       const value = entropy[layer][head], color = colorOf((value ?? 0) / most);
       const button = make("button", {
         "data-layer": layer, "data-head": head, "aria-pressed": this.layer === layer && this.head === head, tabindex: -1,
         "aria-label": label("ofHead", layer, head, value === null ? label("noWeights") : label("nats", value.toFixed(2))),
-      }, value === null ? "–" : value.toFixed(2));
+      }, thumbnail(every[layer][head].weights, mostWeight), make("span", {}, value === null ? "–" : value.toFixed(2)));
       Object.assign(button.style, { background: css(color), color: inkOn(color) });
       return make("td", {}, button);
     };
