@@ -391,6 +391,7 @@ def test_links_and_error_rates_are_those_of_the_server(page: Any, base: LoadedRu
         assert {name: {(i, j) for i, j in some} for name, some in answer["links"].items()} == expected.links
         for name, rate in expected.rates.items():
             assert answer["rates"][name] == pytest.approx(rate._asdict())
+        assert np.allclose(answer["error_rates"], expected.error_rates)
 
 
 @pytest.mark.skipif(not SOAK, reason="All combinations take minutes; make soak tries them.")

@@ -294,7 +294,8 @@ export const ANSWERS = {
     const source = run.source.encode(pair.source), target = run.target.encode(pair.target);
     const { maps: { cross } } = translationOf(run, source, target, forcedOf(run, source, target));
     const ofLayers = cross.weights.map((ofLayer) => chosenMap(ofLayer, head));
-    const weights = wordMap(chosenMap(ofLayers, layer), run.source.pieces(source), run.target.pieces(target));
+    const words = (/** @type {number[][]} */ map) => wordMap(map, run.source.pieces(source), run.target.pieces(target));
+    const weights = words(chosenMap(ofLayers, layer)), every = [...sure, ...possible];
     const links = { model: argmaxLinks(weights), diagonal: diagonalLinks(sourceWords.length, targetWords.length), ...guess.length ? { guess } : {} };
     return {
       source_words: sourceWords,
@@ -303,7 +304,8 @@ export const ANSWERS = {
       sure,
       possible,
       links,
-      rates: Object.fromEntries(Object.entries(links).map(([name, predicted]) => [name, rates(predicted, sure, [...sure, ...possible])])),
+      rates: Object.fromEntries(Object.entries(links).map(([name, predicted]) => [name, rates(predicted, sure, every)])),
+      error_rates: cross.weights.map((ofLayer) => ofLayer.map((map) => rates(argmaxLinks(words(map)), sure, every).aer)),
     };
   },
 
