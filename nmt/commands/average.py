@@ -28,7 +28,8 @@ def average(job: Job[AverageSettings]) -> None:
     source = load_run(Path(settings.run_dir), settings.device)
     files = checkpoint_files(source, settings.checkpoints, settings.number)
     path = source.directory.path
-    out = RunDirectory(Path(settings.out) if settings.out else path.with_name(f"{path.name}_average"))
+    beside = path if path.name not in ("", "..") else path.resolve()
+    out = RunDirectory(Path(settings.out) if settings.out else beside.with_name(f"{beside.name}_average"))
     check_folder("out", out.path)
     if path.resolve().is_relative_to(out.path.resolve()):
         raise Mistake(f"out is {out.path}, which is or contains the run to average; choose another folder.")

@@ -2,6 +2,7 @@
 
 import copy
 import logging
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -39,7 +40,7 @@ def finished_run(settings: RunSettings, run_dir: Path) -> PretrainedRun | None:
     if name is None:
         return None
     path = named_run(name)
-    if path.resolve() == run_dir.resolve():
+    if os.path.realpath(path) == os.path.realpath(run_dir):  # Path.resolve fails on a link that leads back to itself
         raise Mistake(f"start_from={name} is also the run_dir, which would be overwritten: choose another run_dir.")
     if not path.is_dir():
         raise Mistake(f"start_from={name}: there is no such folder; use the run_dir of a finished run.")

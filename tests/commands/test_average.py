@@ -107,6 +107,17 @@ def test_the_run_itself_is_never_overwritten(several: Path, out: str) -> None:
     assert (several / "model.safetensors").is_file()
 
 
+@pytest.mark.parametrize("name", [".", "checkpoints/.."])
+def test_the_new_run_is_beside_a_run_that_is_named_by_dots(
+    several: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(several)
+    config = {**configuration("average", []), "run_dir": name, "device": "cpu"}
+    average(job_of("average", config, command="python -m nmt.average"))
+    assert (several.with_name("several_average") / "model.safetensors").is_file()
+    shutil.rmtree(several.with_name("several_average"))
+
+
 def test_a_link_to_itself_is_no_output(several: Path, tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     with pytest.raises(Mistake, match="loop is a symbolic link that leads back to itself; choose another folder"):

@@ -1,5 +1,6 @@
 """Run directories with weights in 8 bits."""
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -72,6 +73,24 @@ def test_scales_that_fit_no_matrix_are_refused(small: Path, name: str) -> None:
     assert "output.weight.scales" in weights
     save_file({**weights, name: torch.ones(3)}, small / "model.safetensors")
     with pytest.raises(Mistake, match="does not hold the weights of the model"):
+        load_run(small, "cpu")
+
+
+@pytest.mark.parametrize("scale", [math.nan, math.inf, -math.inf, 3e38])
+def test_scales_that_make_no_finite_weight_are_refused(small: Path, scale: float) -> None:
+    weights = load_file(small / "model.safetensors")
+    weights["output.weight.scales"][1] = scale
+    save_file(weights, small / "model.safetensors")
+    with pytest.raises(DamagedWeights, match=r"holds weights that are NaN or infinite"):
+        load_run(small, "cpu")
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.int8, torch.bool])
+def test_scales_of_another_type_are_refused(small: Path, dtype: torch.dtype) -> None:
+    weights = load_file(small / "model.safetensors")
+    weights["output.weight.scales"] = weights["output.weight.scales"].to(dtype)
+    save_file(weights, small / "model.safetensors")
+    with pytest.raises(DamagedWeights, match=r"stores output\.weight\.scales as \w+, but trainer\.precision=32-true"):
         load_run(small, "cpu")
 
 

@@ -89,12 +89,14 @@ def test_stopped_before_its_first_checkpoint_it_begins_with_that_run_again(
             "start_from=run translates en-vi, not vi-en: set direction=en-vi, or choose another run",
         ),
         ({"run_dir": "run", "overwrite": "true"}, "start_from=run is also the run_dir, which would be overwritten"),
+        ({"start_from": "loop"}, "start_from=loop: there is no such folder; use the run_dir of a finished run"),
         ({"start_from": "none"}, "start_from=none: there is no such folder; use the run_dir of a finished run"),
     ],
 )
 def test_a_run_that_does_not_fit_is_refused(
     job: Callable[..., Job], trained: Path, corpus_copy: Path, changes: dict[str, Any], message: str
 ) -> None:
+    Path("loop").symlink_to("loop")
     with pytest.raises(Mistake, match=message):
         train(job("train", **{**STILL, **changes}))
     assert not (corpus_copy / "new").exists()
