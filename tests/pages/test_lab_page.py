@@ -557,7 +557,7 @@ def test_what_the_model_never_saw_is_named(page: Any, address: str) -> None:
 LONG = "one two three one two three one two three one two three."
 
 
-@pytest.mark.parametrize(("width", "height", "first_row"), [(1280, 720, 380), (390, 844, 400)])
+@pytest.mark.parametrize(("width", "height", "first_row"), [(1280, 720, 420), (390, 844, 400)])
 def test_cause_and_effect_are_in_one_window(
     browser: Any, address: str, width: int, height: int, first_row: int
 ) -> None:
@@ -704,7 +704,6 @@ def test_a_translation_is_copied_and_followed_step_by_step(page: Any) -> None:
         page.keyboard.press("Space")
         assert page.locator("#step-name").text_content() == f"{step} of {rows}"
         assert seen.count() == step
-    assert page.locator("#intact .translation .later").count() > 0
     press(page, "Previous step")
     assert seen.count() == 1
     press(page, "Show all")
