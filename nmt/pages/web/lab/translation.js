@@ -90,7 +90,7 @@ async function showMenu() {
   const menu = element["word-menu"];
   menu.hidden = chosen === null || !shown;
   if (chosen === null || !shown) return;
-  const translation = shown, word = chosen, spans = wordsOf(translation), [start, end] = spans[word];
+  const translation = shown, word = chosen, spans = wordsOf(translation), [start] = spans[word];
   const text = translation.text.split(" ")[word];
   menu.setAttribute("aria-label", quoted(text));
   element["word-name"].textContent = quoted(text);
@@ -254,7 +254,7 @@ export function listenToTranslation(thePage) {
     event.preventDefault();
     wordButtons()[clamp(to, wordButtons().length - 1)].focus();
   });
-  element.edit.addEventListener("click", () => { showEditor(element["edit-box"].hidden); });
+  element.edit.addEventListener("click", () => { showEditor(Boolean(element["edit-box"].hidden)); });
   element["edit-box"].addEventListener("submit", (event) => {
     event.preventDefault();
     goOnFromTyped();
