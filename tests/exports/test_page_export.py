@@ -54,6 +54,10 @@ def translate(page: Any, text: str) -> None:
 def test_it_translates_and_changes_attention_from_disk(run: Path, browser: Any, tmp_path: Path) -> None:
     with open_page([PageRun("numbers", load_run(run, "cpu"))], browser, tmp_path) as page:
         translate(page, TEXT)
+        # Only the map has the space beside what is said about the run.
+        size = page.locator("#intact .scroll").bounding_box()
+        assert page.locator("#intact svg").first.bounding_box()["width"] <= size["width"]
+        assert page.locator("#about").bounding_box()["y"] >= size["y"] + size["height"]
         [expected] = nmt.load(run).translate([TEXT])
         assert page.locator("#intact .translation").text_content().strip() == expected
         page.locator("#intact .cell[data-row='0'][data-column='1']").click()
