@@ -347,12 +347,13 @@ function draw() {
   // Set the layout first, because the width of a section determines the size of its cells.
   element.results.classList.toggle("several", [maps.changed, maps.other, minus].some(Boolean));
   drawHeads(headsShown(), report);
-  /** @type {[string, LabMap][]} */
+  /** @type {[string, import("./map.js").AttentionMap][]} */
   const shown = Object.entries({ ...maps, minus }).flatMap(([name, map]) => map ? [[name, map]] : []);
   const layouts = alignedLayouts(shown.map(([name, map]) => ({ map, layout: annotatedLayout(part(element[name], ".map"), map) })));
-  shown.forEach(([name, map], i) => {
+  shown.forEach(([name], i) => {
+    const map = maps[name];
     const choose = (/** @type {Cell} */ cell) => select(cell, name);
-    if (name !== "minus") drawMap(element[name], map, most, state.of === name ? selection() : null, choose, layouts[i], name === "intact" ? drag : undefined);
+    if (map) drawMap(element[name], map, most, state.of === name ? selection() : null, choose, layouts[i], name === "intact" ? drag : undefined);
   });
   if (minus) {
     drawHeatMap(part(element.minus, ".map"), minus, layouts[layouts.length - 1], {

@@ -244,20 +244,19 @@ function listenToArrows(root, point, choose) {
   let [line, at] = [0, -1];
   root.addEventListener("keydown", (event) => {
     const move = ARROWS[event.key];
-    lines ??= linesOf(root);
-    const current = lines[line]?.[at];
+    const all = lines ??= linesOf(root), current = all[line]?.[at];
     if (event.key === "Enter" && current?.item.dataset.key !== undefined) choose(Number(current.item.dataset.key));
     if (event.key === "Escape" && current) { event.stopPropagation(); at = -1; point(null); }
     if (!move || hasModifier(event)) return;
     event.preventDefault();
     event.stopPropagation();
     if (!current) at = 0;
-    else if (move[1]) at = clamp(at + move[1], lines[line].length - 1);
+    else if (move[1]) at = clamp(at + move[1], all[line].length - 1);
     else {
-      line = clamp(line + move[0], lines.length - 1);
-      at = lines[line].reduce((best, { x }, i) => Math.abs(x - current.x) < Math.abs(lines[line][best].x - current.x) ? i : best, 0);
+      line = clamp(line + move[0], all.length - 1);
+      at = all[line].reduce((best, { x }, i) => Math.abs(x - current.x) < Math.abs(all[line][best].x - current.x) ? i : best, 0);
     }
-    point(lines[line][at].item);
+    point(all[line][at].item);
   });
   root.addEventListener("blur", () => { point(null); });
 }

@@ -14,6 +14,7 @@ import { label } from "./texts.js";
 import { activePlace, samePlace, view } from "./view.js";
 
 /** @typedef {import("../map.js").AttentionMap} AttentionMap */
+/** The selected map and those of all heads, by layer. @typedef {AttentionMap & { every: AttentionMap[][] }} SelectedMap */
 /** @typedef {import("./view.js").Place} Place */
 /** @typedef {import("./view.js").Side} Side */
 
@@ -108,7 +109,7 @@ export class Panel {
       Object.assign(wish, { layer: Number(layer), head: Number(head) });
       page.refresh();
     });
-    listenToTable(/** @type {HTMLTableElement} */ (parts.entropy));
+    listenToTable(/** @type {HTMLTableElement} */ (/** @type {HTMLElement} */ (parts.entropy)));
     new ResizeObserver(() => this.drawMap()).observe(parts.views);
   }
 
@@ -126,7 +127,7 @@ export class Panel {
     this.page.redraw();
   }
 
-  /** Unpacks the weights of the selected map; null if there is none. @returns {Promise<AttentionMap | null>} */
+  /** Unpacks the weights of the selected map; null if there is none. @returns {Promise<SelectedMap | null>} */
   async load() {
     const { parts, site, sentence, layer, head } = this;
     fillSelect(parts.run, runs.map((_, i) => [i, nameOf(i)]), this.wish.run);
@@ -154,7 +155,7 @@ export class Panel {
     return { ...map, every, centers: isOne && site.center ? site.center[layers[0]][heads[0]] : null };
   }
 
-  /** Draws a loaded map. @param {AttentionMap & { every: AttentionMap[][] }} map with those of all heads by layer @param {number} most the weight with the strongest color */
+  /** Draws a loaded map. @param {SelectedMap} map @param {number} most the weight with the strongest color */
   draw(map, most) {
     [this.map, this.most] = [map, most];
     this.drawNames(map);
