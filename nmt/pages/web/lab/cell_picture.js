@@ -120,7 +120,7 @@ function drawKeys(root, cell, steps, { top, left, width, line }) {
 }
 
 /** Says what a part of the picture is, and its number. @param {Cells} cell @param {string} rowName @param {Steps} steps @param {DOMStringMap | {}} data */
-function reading(cell, rowName, { strips, shown, prior, inputs, highest, shares, total, sum }, data) {
+function reading(cell, rowName, { strips, shown, prior, highest, shares, total, sum }, data) {
   const { part, key: keyText, dim } = /** @type {DOMStringMap} */ (data), key = keyText === undefined ? shown : Number(keyText), m = Number(dim), name = quoted(cell.columns[key]);
   const isSparse = cell.normalizer === "Sparsemax", values = (/** @type {string} */ of) => strips.find((one) => one.part === of)?.values ?? [];
   const weight = cell.weights[key], a = weight.toFixed(3), input = prior && cell.renormalized ? `${written(cell.scores[key], 3)} + log ${prior[key].toFixed(3)}` : written(cell.scores[key], 3);
