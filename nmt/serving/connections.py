@@ -6,8 +6,6 @@ uvicorn limits none of these: its `limit_concurrency` counts idle connections to
 """
 
 import asyncio
-import ctypes
-import gc
 import json
 import logging
 import socket
@@ -20,6 +18,8 @@ from typing import Any, NamedTuple
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from nmt.serving.allocator import return_memory
 
 logger = logging.getLogger(__name__)
 
@@ -212,15 +212,6 @@ class Seldom(logging.Filter):
             return False
         self._last[message] = now
         return True
-
-
-def return_memory() -> None:
-    """Gives freed memory back to the operating system; glibc would keep most of what many small pieces occupied."""
-    gc.collect()
-    if sys.platform == "linux":
-        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # other C libraries do not have it
-        if trim is not None:
-            trim(0)
 
 
 def possible_connections(wanted: int) -> int:

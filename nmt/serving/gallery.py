@@ -17,6 +17,7 @@ from nmt.runs.load import LoadedRun
 from nmt.runs.names import distinct_names
 from nmt.runs.search import Engine
 from nmt.runs.weights import DamagedWeights
+from nmt.serving.allocator import return_memory
 
 logger = logging.getLogger(__name__)
 
@@ -136,7 +137,8 @@ class Gallery:
         If loading fails, the version in memory stays in use, and the next attempt is made a few seconds later. Raises
         Unavailable if there is no version in memory.
         """
-        kept = self._loaded.pop(name, None)
+        kept = former = self._loaded.pop(name, None)
+        replaces = kept is not None or len(self._loaded) >= self.max_models
         while len(self._loaded) >= self.max_models:  # before the next one needs memory
             self._loaded.popitem(last=False)
         try:
@@ -154,6 +156,9 @@ class Gallery:
                 self._loaded[name] = kept
         if kept is None:
             raise Unavailable(name)
+        if replaces and kept is not former:
+            del former
+            return_memory()  # loading a model takes several times its size
         return kept.run
 
     def engine_of(self, name: str) -> Engine | None:

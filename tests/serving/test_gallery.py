@@ -60,6 +60,25 @@ def test_a_run_that_is_replaced_is_loaded_again(folder: Path, tmp_path: Path) ->
     assert type(found.load("run").model) is not type(first.model)
 
 
+def test_memory_is_returned_after_a_run_has_taken_the_place_of_another(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Loading takes several times the size of a model, and a run may be replaced any number of times."""
+    returned: list[None] = []
+    monkeypatch.setattr("nmt.serving.gallery.return_memory", lambda: returned.append(None))
+    for name in ("a", "b"):
+        shutil.copytree(folder / "maps_luong", tmp_path / name)
+    gallery = Gallery([tmp_path], "cpu", "float32", max_models=1)
+    for name, times in (("a", 0), ("a", 0), ("b", 1), ("a", 2)):
+        gallery.load(name)
+        assert len(returned) == times, name
+    metrics = tmp_path / "a" / "metrics.json"
+    metrics.write_text(metrics.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+    gallery.load("a")
+    gallery.load("a")
+    assert len(returned) == 3
+
+
 def test_a_run_that_the_engine_does_not_support_stops_the_server(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     found = Gallery([folder / "maps_luong"], "cpu", "float32", 1, "ctranslate2")
