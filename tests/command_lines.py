@@ -233,7 +233,7 @@ FOLDERS = ("out", "run_dir", "cache_dir", "sweep_dir", "split.out", "split.corpu
 REMEDY = re.compile(
     r"\b(write|set|choose|name|use|add|check|leave|give|fix|run|quote|replace|try|wait|install|drop|remove|change|must|"
     r"lower|shorten|move|free|expected|needs?|pass|put|make|download|delete|repeat|take|train|copy|convert|split|resume|"
-    r"choices|start|available|translate|known|did you mean|consists of)\b",
+    r"choices|start|available|translate|known|unpack|did you mean|consists of)\b",
     re.IGNORECASE,
 )
 # The documented reasons to end with 1: the machine, a check that the user asked for, and training that diverges.
