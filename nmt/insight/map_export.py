@@ -107,7 +107,9 @@ def export_maps(
     readable = [pair for pair, reason in zip(pairs, reasons, strict=True) if not reason]
     left_out = [(pair, reason) for pair, reason in zip(pairs, reasons, strict=True) if reason]
     if not readable:
-        raise Mistake(f"No line of {paths.source} has maps. Line {pairs[0].line}: {reasons[0]}.")
+        raise Mistake(
+            f"No line of {paths.source} has maps. Line {pairs[0].line}: {reasons[0]}. Use a file with a sentence."
+        )
     if drawn and len(pairs) > _MANY:
         logger.warning(
             "Drawing %d sentence pairs takes a long time and makes a large page: use formats=[] to write only the "

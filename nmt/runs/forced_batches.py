@@ -3,6 +3,7 @@
 import logging
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import torch
 from jaxtyping import Float
@@ -12,6 +13,7 @@ from nmt.data.batch import Batch, Example, TokenizedPair, collate
 from nmt.decoding.translator import batches_by_length
 from nmt.errors import CheckFailed
 from nmt.runs.load import LoadedRun
+from nmt.runs.memory import on_out_of_memory
 from nmt.text import PAD
 
 logger = logging.getLogger(__name__)
@@ -56,11 +58,21 @@ def log_probs_of_ids(
     """log P(target | source) of each pair of ids, without BOS and EOS, in nats; several runs form an ensemble.
 
     `earlier` lists, for each pair, the pairs before it that the runs read; without it, each pair is read by itself.
-    A pair that is too long for the model gets NaN, with a warning. Raises CheckFailed if the model computes NaN.
+    A pair that is too long for the model gets NaN, with a warning. Raises CheckFailed if the model computes NaN or
+    if the memory is full.
     """
     log_probs = [math.nan] * len(sources)
     for indices, batch in readable_batches(runs, sources, targets, batch_tokens, earlier):
-        for index, value in zip(indices, piece_log_probs(runs, batch).sum(dim=1).tolist(), strict=True):
+        line = max(indices, key=lambda index: max(len(sources[index]), len(targets[index])))
+        pieces = max(len(sources[line]), len(targets[line]))
+        explained = partial(
+            CheckFailed,
+            f"Out of memory while scoring a batch whose longest line, line {line + 1}, has {pieces:,} pieces: shorten "
+            "that line, or lower batch_tokens.",
+        )
+        with on_out_of_memory(explained):
+            sums = piece_log_probs(runs, batch).sum(dim=1).tolist()
+        for index, value in zip(indices, sums, strict=True):
             if math.isnan(value):
                 raise CheckFailed(f"The model's log-probability of line {index + 1} is NaN: check the model's weights.")
             log_probs[index] = value

@@ -133,3 +133,15 @@ def test_lines_that_are_too_long_have_no_score(
     assert perplexity(found, run, ["a", "a"]).lines == 1
     with pytest.raises(Mistake, match="2 sources but 1 targets: each source needs one target"):
         log_probs([run], ["a", "b"], ["a"])
+
+
+def test_a_line_that_fills_the_memory_is_named(
+    untrained: Callable[..., LoadedRun], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*arguments: Any) -> None:
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 22500600004 bytes.")
+
+    monkeypatch.setattr("nmt.runs.forced_batches.piece_log_probs", full)
+    expected = "longest line, line 2, has 3 pieces: shorten that line, or lower batch_tokens"
+    with pytest.raises(CheckFailed, match=expected):
+        log_probs_of_ids([untrained()], [[4], [5, 6]], [[4], [5, 6, 7]], batch_tokens=100)
