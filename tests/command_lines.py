@@ -680,7 +680,7 @@ def _allowed(line: CommandLine) -> list[str]:
         for part in dict.fromkeys(parts):
             part = os.path.normpath(part) if part else ""
             if part and key in FOLDERS:
-                paths.append(part)
+                paths.append("." if "${" in part else part)  # the value of another key, whatever that is
             if not part or part == ".":
                 continue
             if key == "run_dir" and line.name == "average":

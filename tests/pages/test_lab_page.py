@@ -594,55 +594,6 @@ def words(page: Any) -> list[str]:
     return page.locator("#intact .translation").text_content().split(" ")
 
 
-def remove_changes(page: Any) -> None:
-    page.get_by_role("button", name=re.compile("^Remove: ")).first.click()
-    page.locator("#changes-box").wait_for(state="hidden")
-    ready(page)
-
-
-def test_a_word_is_replaced_locked_and_deleted(page: Any) -> None:
-    translate(page, LONG)
-    before = words(page)
-    word(page, 1).click()
-    assert page.locator("#word-name").text_content() == f"“{before[1]}”"
-    taken = page.locator("#word-others button:enabled").first
-    piece = taken.text_content().rsplit(" ", 2)[0].replace("␣", "")
-    taken.click()
-    page.locator("#changes li").first.wait_for()
-    ready(page)
-    assert words(page)[:1] == before[:1]
-    assert "".join(words(page)[1:]).startswith(piece)
-    remove_changes(page)
-    assert words(page) == before
-
-    word(page, 2).focus()
-    page.keyboard.press("Enter")
-    page.get_by_role("button", name="Lock", exact=True).press("Enter")
-    page.locator("#intact .translation .locked").wait_for()
-    ready(page)
-    assert "locks=" in page.url
-    locked = page.evaluate("JSON.parse(new URLSearchParams(location.hash.slice(1)).get('locks'))")
-    page.locator("#text").fill("three two one three.")
-    page.locator("#ask button").click()
-    page.locator("#intact .translation .locked").wait_for()
-    ready(page)
-    with page.expect_download() as download:
-        save(page, "json")
-    ids = json.loads(download.value.path().read_text(encoding="utf-8"))["intact"]["ids"]
-    assert [(place, ids[place]) for place, piece in enumerate(locked) if piece] == [
-        (place, piece) for place, piece in enumerate(locked) if piece
-    ]
-    assert page.locator("#changes li").text_content().startswith("Locked: ")
-    remove_changes(page)
-
-    before = words(page)
-    word(page, 0).click()
-    page.get_by_role("button", name="Delete", exact=True).click()
-    page.locator("#changes li").first.wait_for()
-    ready(page)
-    assert words(page)[0] == before[1], "the next word comes first"
-
-
 def test_a_translation_is_typed_over(page: Any) -> None:
     translate(page, LONG)
     press(page, "Type over")
@@ -709,20 +660,6 @@ def test_a_translation_is_copied_and_followed_step_by_step(page: Any) -> None:
     press(page, "Show all")
     assert seen.count() == rows
     assert page.locator("#intact .later").count() == 0
-
-
-def test_the_direction_is_swapped(page: Any) -> None:
-    own = page.request.get(page.url.split("#")[0] + "v1/runs").json()
-    opposite = {**own[0], "source": own[0]["target"], "target": own[0]["source"]}  # what maps_luong is not
-    page.route("**/v1/runs", lambda route: route.fulfill(json=[opposite, own[1]]))
-    page.reload()
-    page.locator("#run").select_option("maps_transformer")
-    translate(page)
-    text = page.locator("#intact .translation").text_content()
-    page.locator("#swap").click()
-    page.wait_for_function("text => document.getElementById('text').value === text", arg=text)
-    assert page.locator("#run").input_value() == "maps_luong"
-    ready(page)
 
 
 def test_a_file_is_translated_line_by_line(page: Any) -> None:

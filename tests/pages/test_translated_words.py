@@ -1,0 +1,104 @@
+"""The words of a translation on the lab's page, with the included models, whose translations are words."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from nmt.runs.included import named_run
+from nmt.serving.gallery import Gallery
+
+# Checking annotations would slow down the server, which runs in this process.
+pytestmark = pytest.mark.unchecked
+
+
+@pytest.fixture(scope="module")
+def gallery() -> Gallery:
+    return Gallery([named_run("en-vi"), named_run("vi-en")], "cpu", "float32", max_models=2)
+
+
+@pytest.fixture
+def page(lab: Any) -> Any:
+    lab.goto("/")
+    lab.locator("#run").select_option("en-vi")
+    lab.locator("#unit").select_option("pieces")
+    return lab
+
+
+def translate(page: Any, text: str) -> None:
+    page.locator("#text").fill(text)
+    page.locator("#ask button").click()
+    ready(page)
+
+
+def ready(page: Any) -> None:
+    page.locator("#results[aria-busy='false']").wait_for()
+
+
+def word(page: Any, index: int) -> Any:
+    return page.locator(f"#intact .translation [data-word='{index}']")
+
+
+def words(page: Any) -> list[str]:
+    return page.locator("#intact .translation").text_content().split(" ")
+
+
+def remove_changes(page: Any) -> None:
+    page.get_by_role("button", name=re.compile("^Remove: ")).first.click()
+    page.locator("#changes-box").wait_for(state="hidden")
+    ready(page)
+
+
+def test_a_word_is_replaced_locked_and_deleted(page: Any) -> None:
+    translate(page, "We drink tea in the morning.")
+    before = words(page)
+    word(page, 1).click()
+    assert page.locator("#word-name").text_content() == f"“{before[1]}”"
+    taken = page.locator("#word-others button:enabled").first
+    piece = taken.text_content().rsplit(" ", 2)[0].replace("␣", "")
+    taken.click()
+    page.locator("#changes li").first.wait_for()
+    ready(page)
+    assert words(page)[:1] == before[:1]
+    assert "".join(words(page)[1:]).startswith(piece)
+    remove_changes(page)
+    assert words(page) == before
+
+    word(page, 2).focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Lock", exact=True).press("Enter")
+    page.locator("#intact .translation .locked").wait_for()
+    ready(page)
+    assert "locks=" in page.url
+    locked = page.evaluate("JSON.parse(new URLSearchParams(location.hash.slice(1)).get('locks'))")
+    page.locator("#text").fill("We drink tea every day.")
+    page.locator("#ask button").click()
+    page.locator("#intact .translation .locked").wait_for()
+    ready(page)
+    with page.expect_download() as download:
+        page.locator("#save-menu").evaluate("menu => { menu.open = true; }")
+        page.locator("#save-json").click()
+    ids = json.loads(download.value.path().read_text(encoding="utf-8"))["intact"]["ids"]
+    assert [(place, ids[place]) for place, piece in enumerate(locked) if piece] == [
+        (place, piece) for place, piece in enumerate(locked) if piece
+    ]
+    assert page.locator("#changes li").text_content().startswith("Locked: ")
+    remove_changes(page)
+
+    before = words(page)
+    word(page, 0).click()
+    page.get_by_role("button", name="Delete", exact=True).click()
+    page.locator("#changes li").first.wait_for()
+    ready(page)
+    assert words(page)[0] == before[1], "the next word comes first"
+
+
+def test_the_direction_is_swapped(page: Any) -> None:
+    translate(page, "We drink tea.")
+    text = page.locator("#intact .translation").text_content()
+    page.locator("#swap").click()
+    page.wait_for_function("text => document.getElementById('text').value === text", arg=text)
+    assert page.locator("#run").input_value() == "vi-en"
+    ready(page)
+    assert page.locator("#intact .translation").text_content() == "We drink tea."
