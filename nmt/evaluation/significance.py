@@ -56,9 +56,9 @@ def multi_bootstrap(
     randomness. From n runs it draws n - 1, because drawing n would underestimate the variance of a mean over only a few
     runs (Rao & Wu 1988). p is the share of resamples whose difference lies at least as far from the mean of all
     resampled differences as the observed difference from 0; the observed difference counts as one more resample. With
-    two or three runs, p is still too small. p is not corrected for the number of settings: see `holm`. It is 1 for the
-    first setting, for equal means, and for a single line, whose resamples are all the same. Raises Mistake as
-    `approximate_randomization` does.
+    a few runs, the test is cautious (docs/explanation/search.md). p is not corrected for the number of settings: see
+    `holm`. It is 1 for the first setting, for equal means, and for a single line, whose resamples are all the same.
+    Raises Mistake as `approximate_randomization` does.
     """
     for runs in settings:
         for hypotheses in runs:
