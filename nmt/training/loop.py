@@ -3,6 +3,7 @@
 import logging
 import pickle
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -228,6 +229,14 @@ def step_as_text(error: NotFinite, prepared: Prepared) -> dict[str, Any]:
 @contextmanager
 def full_disk(run: RunDirectory) -> Iterator[None]:
     """Turns a full-disk error into CheckFailed, whose message says where to resume."""
+    show = threading.excepthook
+
+    def show_others(args: threading.ExceptHookArgs) -> None:
+        # TensorBoard writes in a thread of its own. If the disk is full there, the run's next write reports it.
+        if not (isinstance(args.exc_value, OSError) and args.exc_value.errno in FULL_DISK):
+            show(args)
+
+    threading.excepthook = show_others
     try:
         yield
     except OSError as error:
@@ -235,6 +244,8 @@ def full_disk(run: RunDirectory) -> Iterator[None]:
             raise
         path = error.filename or run.path
         raise CheckFailed(f"The disk is full ({path}). Free some space. {where_to_resume(run)}") from error
+    finally:
+        threading.excepthook = show
 
 
 def where_to_resume(run: RunDirectory) -> str:

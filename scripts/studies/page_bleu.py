@@ -1,6 +1,6 @@
 """What 8 bits cost the page that is one file: BLEU of its translations in float32 and int8, beside the run's.
 
-  python -m scripts.studies.page_bleu runs/demo data/sample/test
+  python -m scripts.studies.page_bleu runs/demo sample:test
   python -m scripts.studies.page_bleu en-vi data/flores/flores_dev --lines 200
 
 Node.js runs the page's program. "Equal" counts the translations that are the run's own, without a coverage penalty; the

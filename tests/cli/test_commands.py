@@ -2,7 +2,6 @@
 
 import os
 import re
-import runpy
 import shlex
 import signal
 import subprocess
@@ -15,6 +14,7 @@ import pytest
 import yaml
 
 import nmt
+from nmt.__main__ import main
 from nmt.cli.compose import configuration
 from nmt.config.nodes import CONFIGS
 from nmt.training.origin import stored_keys
@@ -67,7 +67,7 @@ def test_the_package_lists_its_commands(
     monkeypatch.setattr(sys, "argv", ["nmt", *arguments])
     monkeypatch.setattr("nmt.errors.on_stop_signals", lambda handler: None)
     with pytest.raises(SystemExit) as ended:
-        runpy.run_module("nmt", run_name="__main__")
+        main()
     output, errors = capsys.readouterr()
     assert (ended.value.code, errors) == (code, sentence)
     listed = re.findall(r"^  (\w+) +[A-Z]", output, re.MULTILINE)

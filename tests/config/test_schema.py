@@ -63,7 +63,7 @@ def test_a_setting_can_be_read_and_not_changed(configurations: dict[str, dict[st
         ("train", "seed", "abc", "seed is abc; it must be a whole number of at least 0."),
         ("train", "seed", True, "seed is true; it must be a whole number of at least 0."),
         ("train", "seed", 10**20, "seed is 100000000000000000000; it must be a whole number of at least 0."),
-        ("train", "resume", 1, "resume must be true or false, not '1'."),
+        ("train", "resume", 1, "resume is 1; it must be true, false or auto."),
         ("train", "validation", 3, "validation must be a group of settings, not '3'; --help shows how to choose"),
         ("train", "model", "x", "model must be a group of settings, not 'x'; --help shows how to choose another."),
         ("train", "trainer.max_steps", -1, "trainer.max_steps is -1; .* at least 1, or null for no limit."),

@@ -40,6 +40,7 @@ def open_page(runs: Sequence[PageRun], browser: Any, folder: Path, anchor: str =
     page.on("console", lambda message: faults.append(message.text))
     page.on("pageerror", lambda error: faults.append(str(error)))
     page.goto(file.as_uri() + anchor)
+    page.locator("#results[aria-busy='false'] #intact .cell").first.wait_for()  # its first translation
     yield page
     context.close()
     assert faults == []
