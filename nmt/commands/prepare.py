@@ -83,6 +83,7 @@ def _report(job: Job[PrepareSettings]) -> None:
     check_folder("cache_dir", settings.cache_dir)
     direction, train, tests = settings.direction, settings.data.train, dict.fromkeys(settings.data.held_out.values())
     check_files([*train, *tests], direction)
+    start = finished_run(settings, Path(settings.run_dir))
     cache = cache_folder(settings.cache_dir)
     held_out = {prefix: {line for side in read_pairs(prefix, direction) for line in side if line} for prefix in tests}
 
@@ -108,7 +109,6 @@ def _report(job: Job[PrepareSettings]) -> None:
                 print(f"{prefix}, {'lines' if len(lines) > 1 else 'line'} {', '.join(map(str, lines))}: {kind}")
 
     corpora = parallel_corpora(settings).plain(cache)
-    start = finished_run(settings, Path(settings.run_dir))
     if start:
         tokenizers = start_tokenizers(start, direction)
     else:

@@ -141,3 +141,12 @@ def test_help_lists_the_keys_and_choices_of_training_too() -> None:
     assert re.search(r"^  split:  .*\n(?: +# .*\n)*    corpus: null", text, re.MULTILINE)
     assert re.search(r"^  seed: 1\b", text, re.MULTILINE)
     assert re.search(r"^data=\n(    .*\n)+  \* sample ", text, re.MULTILINE)
+
+
+def test_a_run_to_start_from_that_does_not_exist_is_refused_before_the_report(
+    corpus: Path, job: Callable[..., Job], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(corpus)
+    with pytest.raises(Mistake, match=r"start_from=absent: there is no such folder"):
+        prepare(job("prepare", start_from="absent", cache_dir="cache"))
+    assert capsys.readouterr().out == ""
