@@ -63,6 +63,14 @@ def test_a_row_has_what_differs_and_its_figures_and_no_column_is_empty() -> None
     ]
 
 
+def test_a_file_beside_runs_has_no_settings_and_a_run_no_figures_of_a_file() -> None:
+    run, file = system({"system": "runs/a", "scorer": "dot"}), system({"system": "b.vi"})
+    for rows in ([run, file], [file, run]):
+        table = system_part(rows).table
+        assert list(table.header[:2]) == ["system", "scorer"]
+        assert [row[:2] for row in table.rows] == [[r.settings["system"], r.settings.get("scorer", "")] for r in rows]
+
+
 def test_seeds_of_equal_settings_are_grouped() -> None:
     rows = three()
     assert by_setting(rows) == [Setting({"scorer": "dot"}, rows[:2]), Setting({"scorer": "none"}, rows[2:])]
