@@ -138,7 +138,7 @@ def _check_node(path: tuple[str, ...], node: Node, file: Path, given: Config | N
                 raise Mistake(f"{file} cannot be used: {stored_invalid(error)}{remedy}") from error
     elif not given_too:
         allowed = f"only {', '.join(choices)} is allowed" if choices else "no class is allowed"
-        # Do not repeat the stored name: whoever wrote the file would decide what the user is told to type.
+        # Do not repeat the stored name: its author could choose what the message tells the user to type.
         repeat = f" If it is a class of your own, repeat {key}._target_=CLASS, as in the run's own command."
         remedy = "" if given is None else repeat
         raise Mistake(f"{file} names {_shown(target)} at {key}, where {allowed}; {_REMEDY}{remedy}")

@@ -1,4 +1,4 @@
-"""What TensorBoard shows besides numbers: the probes as pictures, and translations as text."""
+"""Writes to TensorBoard the attention of the probe sentences, as images, and translations, as text."""
 
 import html
 from collections.abc import Sequence

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from axe_playwright_python.sync_playwright import Axe
+from watched_page import watched_page
 
 import nmt
 from nmt.commands.export import export
@@ -31,19 +32,11 @@ def open_page(runs: Sequence[PageRun], browser: Any, folder: Path, anchor: str =
     """The page of the runs, opened from disk without network; at the end there was no message and no request."""
     file = folder / "lab.html"
     file.write_text(page_text(page_data(runs, "float32")), encoding="utf-8")
-    faults: list[str] = []
-    context = browser.new_context(offline=True, **settings)
-    context.set_default_timeout(30_000)
-    page = context.new_page()
     own = (file.as_uri(), "data:", "blob:")
-    page.on("request", lambda request: request.url.startswith(own) or faults.append(request.url))
-    page.on("console", lambda message: faults.append(message.text))
-    page.on("pageerror", lambda error: faults.append(str(error)))
-    page.goto(file.as_uri() + anchor)
-    page.locator("#results[aria-busy='false'] #intact .cell").first.wait_for()  # its first translation
-    yield page
-    context.close()
-    assert faults == []
+    with watched_page(browser, *own, timeout=30_000, offline=True, **settings) as page:
+        page.goto(file.as_uri() + anchor)
+        page.locator("#results[aria-busy='false'] #intact .cell").first.wait_for()  # its first translation
+        yield page
 
 
 def translate(page: Any, text: str) -> None:

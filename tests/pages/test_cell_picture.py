@@ -1,39 +1,21 @@
 """The picture of a cell: its numbers multiply and sum up to the answer, for every scorer, window and normalizer."""
 
 import copy
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 import torch
+from attention_parts import SCORERS, WINDOWS
 
-from nmt.attention import normalizers, scorers, windows
+from nmt.attention import normalizers
 from nmt.insight.cells import cells
 from nmt.runs.load import load_run
 
 # Checking annotations would slow down the server, which runs in this process.
 pytestmark = pytest.mark.unchecked
 
-SCORERS: dict[str, Callable[..., scorers.Scorer]] = {
-    "dot": scorers.Dot,
-    "scaled_dot": scorers.ScaledDot,
-    "general": scorers.General,
-    "location": partial(scorers.Location, max_length=40),
-    "gaussian": scorers.Gaussian,
-    "gaussian_learned": scorers.GaussianLearned,
-    "none": scorers.NoScore,
-    "additive": partial(scorers.Additive, hidden_dim=7),
-    "concat": scorers.Concat,
-}
-WINDOWS: dict[str, Callable[..., windows.Window]] = {
-    "global": windows.Global,
-    "local_m": partial(windows.LocalM, half_width=2),
-    "local_p": partial(windows.LocalP, half_width=2, renormalize=False),
-    "renormalized": partial(windows.LocalP, half_width=3, renormalize=True),
-}
 COMBINED = [
     *((scorer, window, "softmax") for scorer, window in zip(SCORERS, 3 * [*WINDOWS], strict=False)),
     ("dot", "local_p", "sparsemax"),

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from attention_parts import NORMALIZERS, SCORERS, WINDOWS
 from page_engine import ASK, answers
 
-from nmt.attention import normalizers, scorers, windows
 from nmt.attention.attention import Attention
 from nmt.config.direction import Direction
 from nmt.decoding.beam import BeamSearch
@@ -46,28 +46,6 @@ SOAK = os.environ.get("FUZZ") == "soak"
 CHECKOUT = Path(__file__).resolve().parents[2]
 # Sums of a few hundred float32 numbers differ by a few units of their last digits from those in float64.
 CLOSE = 1e-4
-
-SCORERS: dict[str, Callable[..., scorers.Scorer]] = {
-    "dot": scorers.Dot,
-    "scaled_dot": scorers.ScaledDot,
-    "general": scorers.General,
-    "location": partial(scorers.Location, max_length=40),
-    "gaussian": scorers.Gaussian,
-    "gaussian_learned": scorers.GaussianLearned,
-    "none": scorers.NoScore,
-    "additive": partial(scorers.Additive, hidden_dim=7),
-    "concat": scorers.Concat,
-}
-WINDOWS: dict[str, Callable[..., windows.Window]] = {
-    "global": windows.Global,
-    "local_m": partial(windows.LocalM, half_width=2),
-    "local_p": partial(windows.LocalP, half_width=2, renormalize=False),
-    "renormalized": partial(windows.LocalP, half_width=3, renormalize=True),
-}
-NORMALIZERS: dict[str, Callable[[], normalizers.Normalizer]] = {
-    "softmax": normalizers.Softmax,
-    "sparsemax": normalizers.Sparsemax,
-}
 
 
 def site(scorer: str = "scaled_dot", window: str = "global", normalizer: str = "softmax") -> Callable[..., Attention]:

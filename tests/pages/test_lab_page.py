@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from PIL import Image
+from watched_page import watched_page
 
 from nmt.config.direction import Direction
 from nmt.insight.known_alignments import aligned_pairs
@@ -34,22 +35,12 @@ EVERYTHING = (
 
 @pytest.fixture
 def page(browser: Any, address: str) -> Iterator[Any]:
-    """The page with the Transformer; at the end there was no message and no request to anybody else."""
-    faults: list[str] = []
-    context = browser.new_context(viewport={"width": 1200, "height": 900})
-    context.set_default_timeout(60_000)
-    page = context.new_page()
-    page.on(
-        "request", lambda request: request.url.startswith((address, "data:", "blob:")) or faults.append(request.url)
-    )
-    page.on("console", lambda message: faults.append(message.text))
-    page.on("pageerror", lambda error: faults.append(str(error)))
-    page.goto(address)
-    page.locator("#run").select_option("maps_transformer")
-    page.locator("#unit").select_option("pieces")
-    yield page
-    context.close()
-    assert faults == []
+    """The page with the Transformer."""
+    with watched_page(browser, address, "data:", "blob:", viewport={"width": 1200, "height": 900}) as page:
+        page.goto(address)
+        page.locator("#run").select_option("maps_transformer")
+        page.locator("#unit").select_option("pieces")
+        yield page
 
 
 def translate(page: Any, text: str = TEXT) -> None:

@@ -6,6 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from watched_page import watched_page
 
 # Checking annotations would slow down the server, which runs in this process.
 pytestmark = pytest.mark.unchecked
@@ -23,19 +24,11 @@ SIZES = """() => [...document.querySelectorAll("body *")].filter((item) => item.
 
 @pytest.fixture
 def page(browser: Any, address: str) -> Iterator[Any]:
-    """The presentation; at the end there was no message and no request to anybody else."""
-    faults: list[str] = []
-    context = browser.new_context(viewport={"width": 1920, "height": HIGH})
-    context.set_default_timeout(60_000)
-    page = context.new_page()
-    page.on("request", lambda request: request.url.startswith((address, "data:")) or faults.append(request.url))
-    page.on("console", lambda message: faults.append(message.text))
-    page.on("pageerror", lambda error: faults.append(str(error)))
-    page.goto(f"{address}/?present#{STATE}")
-    page.locator("#results[aria-busy='false'] #intact .cell").first.wait_for()
-    yield page
-    context.close()
-    assert faults == []
+    """The presentation."""
+    with watched_page(browser, address, "data:", viewport={"width": 1920, "height": HIGH}) as page:
+        page.goto(f"{address}/?present#{STATE}")
+        page.locator("#results[aria-busy='false'] #intact .cell").first.wait_for()
+        yield page
 
 
 def test_the_presentation_can_be_read_from_the_last_row_and_left_by_a_key(page: Any) -> None:

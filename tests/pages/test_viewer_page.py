@@ -426,7 +426,7 @@ def test_the_page_speaks_the_browsers_language_and_switches(visit: Open, browser
     assert page.locator("#site option").all_text_contents()[-1] == "chú ý chéo"
     assert page.locator("#status").inner_text().startswith("bước 2: 'con' ← ")
     assert "chú ý chéo, tầng trung bình" in page.locator("#heat").get_attribute("aria-label")
-    # No label is left in the other language, but for the names of pieces.
+    # Every label is in the chosen language, except the names of pieces.
     texts = page.locator("body").inner_text()
     for english in ("sentence", "layer", "head", "weight", "entropy of", "shortcuts"):
         assert english not in texts

@@ -4,29 +4,22 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from watched_page import watched_page
 
 from nmt.serving.api_page import FILES
 from nmt.serving.requests import STATUSES
 
 
 def test_the_page_shows_every_endpoint_and_sends_a_request(browser: Any, address: str) -> None:
-    faults: list[str] = []
-    context = browser.new_context()
-    context.set_default_timeout(20000)
-    page = context.new_page()
-    page.on("request", lambda request: request.url.startswith((address, "data:")) or faults.append(request.url))
-    page.on("console", lambda message: faults.append(message.text))
-    page.on("pageerror", lambda error: faults.append(str(error)))
-    page.goto(f"{address}/docs")
-    page.locator(".opblock").first.wait_for()
-    described = page.request.get(f"{address}/openapi.json").json()
-    assert page.locator(".opblock").count() == sum(map(len, described["paths"].values()))
-    page.locator("#operations-LibreTranslate-translate_translate_post .opblock-summary").click()
-    page.locator(".try-out__btn").click()
-    page.locator(".execute").click()
-    assert "translatedText" in page.locator(".live-responses-table .highlight-code").first.text_content()
-    context.close()
-    assert faults == []
+    with watched_page(browser, address, "data:", timeout=20_000) as page:
+        page.goto(f"{address}/docs")
+        page.locator(".opblock").first.wait_for()
+        described = page.request.get(f"{address}/openapi.json").json()
+        assert page.locator(".opblock").count() == sum(map(len, described["paths"].values()))
+        page.locator("#operations-LibreTranslate-translate_translate_post .opblock-summary").click()
+        page.locator(".try-out__btn").click()
+        page.locator(".execute").click()
+        assert "translatedText" in page.locator(".live-responses-table .highlight-code").first.text_content()
 
 
 def test_only_the_pages_files_are_served(client: TestClient) -> None:
