@@ -67,7 +67,7 @@ def escaped(text: str) -> str:
 
 
 def shortened(text: str) -> str:
-    """The text without the middle if it is long. Long words go first: what was typed, not what to do about it."""
+    """The text, without its middle if it is long. Long words are shortened first: they are input, not the remedy."""
     if len(text) > _LONGEST:
         text = re.sub(r"\S{300,}", lambda word: f"{word[0][:200]} ... {word[0][-80:]}", text)
     return text if len(text) <= _LONGEST else f"{text[:_BEGINNING]} ... {text[-_END:]}"

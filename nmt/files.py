@@ -137,12 +137,17 @@ def check_links(folder: Path, names: Iterable[str]) -> None:
                 check_link(Path(parent, name), folder)
 
 
+def real_path(path: Path) -> Path:
+    """The path without links. Unlike Path.resolve, it accepts a link that leads back to itself."""
+    return Path(os.path.realpath(path))
+
+
 def check_link(path: Path, folder: Path) -> None:
     """Raises Mistake if a path below `folder` is a symbolic link out of it, other than to a file."""
     if not path.is_symlink() or path.is_file():
         return
-    target = Path(os.path.realpath(path))  # Path.resolve fails on a link that leads back to itself
-    if not target.is_relative_to(folder.resolve()):
+    target = real_path(path)
+    if not target.is_relative_to(real_path(folder)):
         raise Mistake(
             f"{path} is a symbolic link to {target}, outside {folder}, where no command may write: replace it "
             "with a folder, or mount the other disk there."

@@ -42,7 +42,7 @@ Composed = Any
 
 _LARGEST = 2**63 - 1
 _MOST_JOBS = 10_000
-"""A sweep's jobs are all listed before the first one starts."""
+"""Maximum number of jobs in a sweep, because all of them are listed before the first one starts."""
 
 
 def job_of(name: str, arguments: Sequence[str], typed: Sequence[str], sweep_dir: Path | None = None) -> Job:

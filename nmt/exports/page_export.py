@@ -38,7 +38,7 @@ _POLICY = (
 _STYLES = ("style.css", "lab.css")
 _CHARSET = '<meta charset="utf-8">'
 _MADE_BY = '<meta name="generator" content="nmt.export">'
-_OLDEST_NODE = 18
+OLDEST_NODE = 18
 """The first version of Node.js that has Blob and DecompressionStream."""
 _DRIVER = WEB / "engine" / "driver.mjs"
 _HEAD_BYTES = 1000
@@ -100,8 +100,16 @@ def export_page(runs: Sequence[LoadedRun], out: Path, quantization: str, pairs: 
         )
     with atomic_write(out) as part:
         part.write_text(text, encoding="utf-8")
-        node = usable_node()
-        parities = [_parity(*each, node, data, quantization) for each in zip(named, pairs, strict=True)] if node else []
+        node, parities = usable_node(), []
+        if node is None:
+            logger.warning(
+                "Node.js %d or newer is not installed, so the page was not compared with the run: try a few sentences "
+                "in it.",
+                OLDEST_NODE,
+            )
+        else:
+            for run, own in zip(named, pairs, strict=True):
+                parities.append(_parity(run, own, node=node, data=data, quantization=quantization))
     size = f"The page is {out.stat().st_size / 1e6:.1f} MB"
     if not parities:
         return [f"{size}; it was not compared with the {'runs' if len(runs) > 1 else 'run'}."]
@@ -134,18 +142,12 @@ def _replaced(page: str, old: str, new: str) -> str:
 
 
 def usable_node() -> str | None:
-    """A Node.js that can run the page's program."""
+    """The path of a Node.js that can run the page's program; None if there is none."""
     node = shutil.which("node")
-    if node is not None and _is_new_enough(node):
-        return node
-    logger.warning(
-        "Node.js %d or newer is not installed, so the page was not compared with the run: try a few sentences in it.",
-        _OLDEST_NODE,
-    )
-    return None
+    return node if node is not None and _is_new_enough(node) else None
 
 
-def _parity(named: PageRun, pairs: Pairs, node: str, data: bytes, quantization: str) -> Parity:
+def _parity(named: PageRun, pairs: Pairs, *, node: str, data: bytes, quantization: str) -> Parity:
     """How closely the page's program matches a run."""
     parity = compare(named.run, in_node(named, node, data), pairs.source[:_COMPARED], pairs.target[:_COMPARED])
     parity.check(quantization)
@@ -156,7 +158,7 @@ def _is_new_enough(node: str) -> bool:
     """Whether this Node.js, which prints a version such as v20.20.2, can run the page's program."""
     printed = subprocess.run([node, "--version"], capture_output=True, encoding="utf-8", check=False).stdout
     version = re.match(r"v(\d+)\.", printed)
-    return version is not None and int(version[1]) >= _OLDEST_NODE
+    return version is not None and int(version[1]) >= OLDEST_NODE
 
 
 def answers_in_node(node: str, data: bytes, questions: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Any]:

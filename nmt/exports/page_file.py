@@ -222,9 +222,8 @@ def _description(run: LoadedRun, quantization: str) -> dict[str, Any]:
 
 def _examples(run: LoadedRun) -> list[dict[str, Any]]:
     """What /v1/examples of nmt.serve lists, and the links between the words of sentences whose alignment is known."""
-    own = [] if run.settings.data.embedded else example_pairs(run)
     return [
-        *({"source": source, "target": target, "aligned": False} for source, target in own),
+        *({"source": source, "target": target, "aligned": False} for source, target in example_pairs(run)),
         *(
             {
                 "source": pair.source,

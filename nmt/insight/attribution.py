@@ -30,9 +30,9 @@ logger = logging.getLogger(__name__)
 
 Attributions = Float[Tensor, "batch target source"]
 BeforePass = Callable[[float], None]
-"""Receives, before each pass through the model, the fraction of the passes that are done, from 0 to 1. Integrated
-gradients estimate it, because they find out on the way how many passes they need; it never decreases. An exception that
-it raises ends the computation. When it is called, the model is as it was trained."""
+"""Receives, before each pass through the model, the fraction of this batch's passes that are done, from 0 to 1.
+Integrated gradients estimate it, because they find out on the way how many passes they need; it never decreases within
+a batch. An exception that it raises ends the computation. When it is called, the model is as it was trained."""
 Method = Callable[[Seq2Seq, Batch, int], Attributions]
 """method(model, batch, rows) expects the batch on the model's device."""
 

@@ -108,7 +108,8 @@ def export_maps(
     left_out = [(pair, reason) for pair, reason in zip(pairs, reasons, strict=True) if reason]
     if not readable:
         raise Mistake(
-            f"No line of {paths.source} has maps. Line {pairs[0].line}: {reasons[0]}. Use a file with a sentence."
+            f"No line of {paths.source} has maps. Line {pairs[0].line}: {reasons[0]}. Use a file with at least one "
+            "pair whose sides are neither empty nor too long."
         )
     if drawn and len(pairs) > _MANY:
         logger.warning(

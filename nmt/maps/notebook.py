@@ -5,7 +5,7 @@ import html
 import unicodedata
 from collections.abc import Sequence
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 import numpy as np
 from jaxtyping import Float
@@ -31,11 +31,22 @@ _MUTED = "color:#625e6b;font-size:12px"
 class LineMaps(list[list[AttentionMap]]):
     """The maps of several sentence pairs, a list for each pair, which a notebook displays."""
 
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> list[AttentionMap]: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> "LineMaps": ...
+
+    def __getitem__(self, index: Any) -> Any:
+        """The maps of a sentence pair or, for a slice, several of them, which a notebook displays too."""
+        item = super().__getitem__(index)
+        return LineMaps(item) if isinstance(index, slice) else item
+
     def _repr_html_(self) -> str:
         shown = "".join(_pair_html(number, maps) for number, maps in enumerate(self[:_MOST_SENTENCES]))
         rest = len(self) - _MOST_SENTENCES
         if rest > 0:
-            shown += f"<p>{rest} more: show one with [{_MOST_SENTENCES}:] or [number].</p>"
+            shown += f"<p>{rest} more: show them with maps[{_MOST_SENTENCES}:].</p>"
         return f'<div style="{_STYLE}">{shown}</div>'
 
 

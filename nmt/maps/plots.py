@@ -271,9 +271,7 @@ def heat_map_frames(
     """
     _check_labels(weights.shape[1:], source_labels, target_labels)
     # One figure is drawn for all frames, with room for the longest title: only the title and the colors change.
-    look = look._replace(
-        title=max(titles, key=len), width=None, max_weight=look.max_weight or max(float(weights.max()), 1e-6)
-    )
+    look = look._replace(title=max(titles, key=len), width=None, max_weight=_most(look, weights))
     size = _size_for(max(weights.shape[1:]), look)
     figure = _figure(weights[:1, None], (source_labels, target_labels), look, size=size)
     picture, axes = Picture(figure, width=None), figure.axes[0]
@@ -298,13 +296,18 @@ def draw_on(
     """
     _check_labels(weights.shape, source_labels, target_labels)
     size = _size_for(max(weights.shape), look)
-    most = look.max_weight or max(float(weights.max()), 1e-6)
+    most = _most(look, weights)
     image = axes.imshow(weights, cmap=look.palette or COLORS, vmin=0, vmax=most)
     _label(axes, source_labels, target_labels, size=size.font, fonts=look.fonts)
     _name_sides(axes, look, size.font)
     _write_title(axes, look, size.font)
     bar = axes.figure.colorbar(image, ax=axes, shrink=0.8, label="weight")
     bar.outline.set_visible(False)
+
+
+def _most(look: Look, *maps: np.ndarray) -> float:
+    """The weight with the strongest color: that of the look, or the largest of the maps."""
+    return look.max_weight or max(*(float(weights.max()) for weights in maps), 1e-6)
 
 
 def _check_labels(shape: Sequence[int], source_labels: Sequence[str], target_labels: Sequence[str]) -> None:
@@ -357,7 +360,7 @@ def _figure(
     # Text is measured at the resolution of the figure, which must therefore be that of the picture.
     figure = Figure(figsize=(wide, high), dpi=min(look.dpi, _MOST_PIXELS / max(wide, high)))
     FigureCanvasAgg(figure)
-    most = look.max_weight or max(float(weights.max()), 1e-6)
+    most = _most(look, weights)
     for layer, head in np.ndindex(layers, heads):
         corner = head * (across + gap[0]) / wide, 1 - (layer * (down + gap[1]) + down) / high
         axes = figure.add_axes((*corner, across / wide, down / high))
@@ -383,7 +386,7 @@ def _figure_of_panels(panels: Sequence[Panel], look: Look, size: _Size) -> Figur
     high = max(heights)
     figure = Figure(figsize=(sum(widths), high), dpi=look.dpi)
     FigureCanvasAgg(figure)
-    most = look.max_weight or max(*(float(panel.weights.max()) for panel in panels), 1e-6)
+    most = _most(look, *(panel.weights for panel in panels))
     text: dict[str, Any] = {"fontfamily": look.fonts, "color": _INK, "parse_math": False}
     lefts, overhang = [0.0], 0.0  # where each map starts, in inches; how far the name before it sticks out
     for number, (panel, across) in enumerate(zip(panels, widths, strict=True)):

@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+from nmt.files import real_path
+
 _PACKAGE = Path(__file__).resolve().parents[1]
 _FOLDERS = (_PACKAGE / "_models", _PACKAGE.parent / "models")
 """In the wheel and in a checkout."""
@@ -24,6 +26,5 @@ def named_run(name: str | Path) -> Path:
 
 def included_name(folder: Path) -> str | None:
     """The name of the included model whose run directory this is, so that commands must not write in it; or None."""
-    # realpath, because Path.resolve fails on a link that leads back to itself.
-    place = os.path.realpath(folder)
-    return next((name for name, own in included_models().items() if os.path.realpath(own) == place), None)
+    place = real_path(folder)
+    return next((name for name, own in included_models().items() if real_path(own) == place), None)

@@ -191,8 +191,11 @@ def stored_pairs(run: LoadedRun) -> tuple[Path, Pairs] | None:
 
 
 def example_pairs(run: LoadedRun) -> list[tuple[str, str]]:
-    """Short pairs of a source and its translation that the run directory stores, to try the run on."""
-    stored = stored_pairs(run)
+    """Short pairs of a source and its translation that the run directory stores, to try the run on.
+
+    None are returned for a run of the embedded corpus, whose own pairs are better examples.
+    """
+    stored = None if run.settings.data.embedded else stored_pairs(run)
     pairs = [] if stored is None else zip(*stored[1], strict=True)
     short = (pair for pair in pairs if max(len(side.split()) for side in pair) <= _MOST_EXAMPLE_WORDS)
     return list(islice(short, _EXAMPLES))

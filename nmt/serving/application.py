@@ -91,11 +91,12 @@ def _error(request: Request, text: str, status: int, headers: Mapping[str, str] 
 
 async def _refused(request: Request, error: Any) -> Response:
     text, headers = error.detail, error.headers
-    if text == HTTPStatus.NOT_FOUND.phrase:  # of the router, and of files that do not exist
+    own = isinstance(text, TemplatedMessage)  # not that of the router, or of a file that does not exist
+    if error.status_code == HTTPStatus.NOT_FOUND and not own:
         text = TemplatedMessage(
             "There is nothing at {path}; /docs lists the paths of this server.", path=printable(request.scope["path"])
         )
-    elif text == HTTPStatus.METHOD_NOT_ALLOWED.phrase:
+    elif error.status_code == HTTPStatus.METHOD_NOT_ALLOWED and not own:
         allowed = _methods(request)
         text = TemplatedMessage(
             "{path} does not take {method}; use {allowed}.",
@@ -110,7 +111,7 @@ async def _refused(request: Request, error: Any) -> Response:
 def _methods(request: Request) -> str:
     """The methods that the path of a request takes. The router names only those of the first endpoint."""
     methods = set[str]()
-    # Not app.routes: some releases of FastAPI keep a whole router as one of these.
+    # Not app.routes alone: some releases of FastAPI keep a whole router as one route.
     for route in itertools.chain(request.app.routes, *(endpoints.routes for endpoints in ROUTERS)):
         if isinstance(route, Route) and route.matches(request.scope)[0] != Match.NONE:
             methods |= route.methods or set()

@@ -32,7 +32,7 @@ _LONG = 1000
 """A text with more UTF-8 bytes is longer than those of most computations."""
 
 _SHARE_OF_LONG = 0.2
-"""The share of the time that a long computation gets at least while shorter requests are waiting."""
+"""The share of the time that a long computation gets while shorter requests are waiting, up to `_MOST_AT_ONCE`."""
 
 _MOST_AT_ONCE = 0.25
 """Maximum number of seconds for which a long computation then goes on before the next request goes first."""
@@ -107,9 +107,7 @@ class _Search:
 
 @dataclass
 class _LongComputation:
-    """A computation that others may interrupt, whatever run they need, unless another model would have to leave the
-    memory for it.
-    """
+    """A computation that requests for any run may interrupt, unless loading their run would evict another model."""
 
     gallery: Gallery
     next_break: float = 0.0
@@ -136,8 +134,8 @@ class Batcher:
     A long text must not make others wait until its search ends. Between two steps of a batch's search, a batch of much
     shorter sentences for the same run goes first, and before a long text also another computation on it. All of them
     together get at most half of the time. In the same way, a long computation, such as an attribution, lets a batch of
-    sentences and a shorter computation go first between two of its passes, until they have taken four fifths of the
-    time. Long computations are done one after another.
+    sentences and a shorter computation go first between two of its passes, and then continues for a quarter of the time
+    that they took, at most `_MOST_AT_ONCE` seconds. Long computations are done one after another.
     """
 
     def __init__(self, gallery: Gallery, batch_tokens: int, batch_window: float, max_waiting: int) -> None:
@@ -256,19 +254,14 @@ class Batcher:
             self._let_others_go_first(self._search)
 
     def _let_others_go_first(self, search: "_Search | _LongComputation") -> None:
-        """Called between two steps: runs a shorter computation and a shorter batch, unless some have just run."""
+        """Called between two steps: runs a shorter computation and a shorter batch, if any wait and a break is due."""
         now = time.monotonic()
         if now < search.next_break:
             return
         wanted = self._wanted
         self._run_next_computation(search.yields_to_computation)
-        batch = self._take(search.yields_to)
+        batch, outcome, _ = self._translate_next_batch(search.yields_to)
         if batch:
-            outcome: Sequence[TranslatedLine] | Exception
-            try:
-                outcome = self._translated(batch)
-            except Exception as error:
-                outcome = error
             self._loop.call_soon_threadsafe(_deliver, batch, outcome)
         self._search, self._wanted = search, wanted
         after = time.monotonic()
@@ -286,12 +279,10 @@ class Batcher:
         until = 0.0
         while True:
             await self._batch_is_ready(len(batch), until)
-            began = loop.time()
-            batch, outcome = await loop.run_in_executor(self._thread, self._translate_next_batch)
+            batch, outcome, seconds = await loop.run_in_executor(self._thread, self._translate_next_batch)
             _deliver(batch, outcome)
             if not batch or isinstance(outcome, Exception):
                 continue
-            seconds = max(loop.time() - began, 1e-3)
             until = loop.time() + _SHARE_TO_WAIT * seconds
             self.sentences_per_second = 0.8 * self.sentences_per_second + 0.2 * len(batch) / seconds
 
@@ -314,18 +305,22 @@ class Batcher:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._arrived.wait(), seconds)
 
-    def _translate_next_batch(self) -> tuple[list[_QueuedSentence], Sequence[TranslatedLine] | Exception]:
-        """Takes the next batch off the queue and translates it.
+    def _translate_next_batch(
+        self, may: Callable[[_QueuedSentence], bool] = lambda _: True
+    ) -> tuple[list[_QueuedSentence], Sequence[TranslatedLine] | Exception, float]:
+        """Takes the next batch of sentences that may go off the queue: the batch, its translations, and the seconds.
 
         The thread does that itself, because sentences must stay in the queue as long as it computes something else,
-        which may let them go first.
+        which may let them go first. An error is returned in place of the translations.
         """
-        batch = self._take()
+        batch, began = self._take(may), time.monotonic()
+        outcome: Sequence[TranslatedLine] | Exception
         try:
-            return batch, self._translated(batch) if batch else []
+            outcome = self._translated(batch) if batch else []
         # An error that ended the dispatcher would leave every later request without an answer.
         except Exception as error:
-            return batch, error
+            outcome = error
+        return batch, outcome, max(time.monotonic() - began, 1e-3)
 
     def _take(self, may: Callable[[_QueuedSentence], bool] = lambda _: True) -> list[_QueuedSentence]:
         """The next batch, whose sentences leave the queue."""

@@ -232,9 +232,8 @@ async def list_examples(request: Request, service: ThisService, run: str | None 
     """
 
     def action(run: LoadedRun) -> list[dict[str, Any]]:
-        own = [] if run.settings.data.embedded else example_pairs(run)
         return [
-            *({"source": source, "target": target, "aligned": False} for source, target in own),
+            *({"source": source, "target": target, "aligned": False} for source, target in example_pairs(run)),
             *({"source": pair.source, "target": pair.target, "aligned": True} for pair in aligned_pairs(run.direction)),
         ]
 
@@ -346,7 +345,7 @@ Streamed = Callable[[LoadedRun, Tell], dict[str, Any]]
 
 
 def searched(service: Service, question: StreamQuestion) -> Streamed:
-    """The search of a question, which tells each step."""
+    """The search that a question asks for; it sends an event after each step."""
 
     def action(run: LoadedRun, tell: Tell) -> dict[str, Any]:
         source, tokenizer = source_ids(run, question), run.tokenizers.target
@@ -372,7 +371,7 @@ def searched(service: Service, question: StreamQuestion) -> Streamed:
 
 
 def attributed(service: Service, question: AttributeQuestion) -> Streamed:
-    """The attribution that a question asks for, which tells each percent."""
+    """The attribution that a question asks for; it sends an event for each percent."""
 
     def action(run: LoadedRun, tell: Tell) -> dict[str, Any]:
         last = -1

@@ -15,7 +15,7 @@ FILES = {path.relative_to(WEB).as_posix(): path for path in sorted(WEB.rglob("*"
 """The path of every file that can be requested, by name."""
 
 _LONGEST_CODE = 1500
-"""A camera cannot read a code with more letters from a screen."""
+"""Maximum length of the text: a camera cannot read a denser code from a screen."""
 
 router = APIRouter(include_in_schema=False)
 
@@ -39,7 +39,10 @@ async def index() -> FileResponse:
 def qr_code(
     request: Request, service: ThisService, text: Annotated[str, Query(min_length=1, max_length=_LONGEST_CODE)]
 ) -> Response:
-    """A picture of a QR code, black on white in dark mode too. Raises HTTPException 403 without a needed API key."""
+    """A picture of a QR code, black on white in dark mode too.
+
+    Raises HTTPException 403 if the API key is missing or unknown.
+    """
     # FastAPI runs a plain function in a thread: a long code takes a tenth of a second.
     service.check_key(request)
     file = BytesIO()

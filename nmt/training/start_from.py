@@ -2,7 +2,6 @@
 
 import copy
 import logging
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from nmt.config.nodes import Config, choice_names, default_node
 from nmt.config.schema import RunSettings
 from nmt.data.cache import file_digest
 from nmt.errors import Mistake
+from nmt.files import real_path
 from nmt.models import DocumentModel, Seq2Seq
 from nmt.runs.directory import RunDirectory
 from nmt.runs.encoder import LoadedEncoder, build_encoder, load_encoder
@@ -40,7 +40,7 @@ def finished_run(settings: RunSettings, run_dir: Path) -> PretrainedRun | None:
     if name is None:
         return None
     path = named_run(name)
-    if os.path.realpath(path) == os.path.realpath(run_dir):  # Path.resolve fails on a link that leads back to itself
+    if real_path(path) == real_path(run_dir):
         raise Mistake(f"start_from={name} is also the run_dir, which would be overwritten: choose another run_dir.")
     if not path.is_dir():
         raise Mistake(f"start_from={name}: there is no such folder; use the run_dir of a finished run.")

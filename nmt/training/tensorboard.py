@@ -2,14 +2,17 @@
 
 import html
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from lightning import Trainer
 from lightning.pytorch.loggers import TensorBoardLogger
-from torch.utils.tensorboard import SummaryWriter
 
 from nmt.maps.attention_map import SentenceMaps, selected
 from nmt.maps.words import labeled, text_of
+
+if TYPE_CHECKING:
+    from torch.utils.tensorboard import SummaryWriter
 
 # Enough for a screen; a picture for print takes three times as long.
 _DPI = 100
@@ -41,5 +44,5 @@ def show_translations(trainer: Trainer, translations: Sequence[tuple[str, str, s
         board.add_text("translations", "\n".join(table), trainer.global_step)
 
 
-def _boards(trainer: Trainer) -> list[SummaryWriter]:
+def _boards(trainer: Trainer) -> list["SummaryWriter"]:
     return [logger.experiment for logger in trainer.loggers if isinstance(logger, TensorBoardLogger)]

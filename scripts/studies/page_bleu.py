@@ -15,10 +15,9 @@ from pathlib import Path
 from nmt.data.corpus import corpus_files
 from nmt.errors import Mistake
 from nmt.evaluation.scores import corpus_scores, headline_metrics
-from nmt.exports.page_export import QUANTIZATIONS, in_node, usable_node
+from nmt.exports.page_export import OLDEST_NODE, QUANTIZATIONS, in_node, usable_node
 from nmt.exports.page_file import PageRun, page_data
 from nmt.exports.parity import compare, comparison_search
-from nmt.runs.included import included_models
 from nmt.runs.load import load_run
 from nmt.runs.search import build_translator
 from nmt.tables import Cell, Table
@@ -40,8 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     node = usable_node()
     if node is None:
-        raise Mistake("Node.js runs the page's program; install it.")
-    run = load_run(included_models().get(given.run, Path(given.run)), "cpu")
+        raise Mistake(f"This study needs Node.js {OLDEST_NODE} or newer to run the page's program: install it.")
+    run = load_run(Path(given.run), "cpu")
     sources, references = (
         [*islice(iter_lines(path), given.lines)] for path in corpus_files(given.corpus, run.direction)
     )

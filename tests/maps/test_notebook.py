@@ -59,9 +59,11 @@ def test_a_list_of_maps_shows_each_sentence_with_cross_attention_open() -> None:
     page = parsed(html.replace("<details open>", "<details>"))
     assert [title.text for title in page.iter("b")] == ["we drink → chúng <i>"]
     assert "1: no maps, because a side is empty or too long for the model." in "".join(page.itertext())
-    many = LineMaps([[cross(1, 1)]] * 12)._repr_html_()
-    assert many.count("<b>") == 10
-    assert "2 more: show one with [10:] or [number]." in many
+    maps = LineMaps([[cross(1, 1)]] * 12)
+    assert maps._repr_html_().count("<b>") == 10
+    assert "2 more: show them with maps[10:]." in maps._repr_html_()
+    assert maps[10:]._repr_html_().count("<b>") == 2
+    assert type(maps[0]) is list
 
 
 def test_a_map_is_drawn_on_axes_that_are_returned() -> None:

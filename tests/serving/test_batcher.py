@@ -455,7 +455,7 @@ def test_a_long_computation_lets_all_others_go_first(
 
 
 @pytest.mark.parametrize(("others", "seconds"), [(0.4, 0.1), (8.0, 0.25)])
-def test_a_long_computation_gets_a_fifth_of_the_time_but_not_much_at_once(
+def test_a_long_computation_continues_for_a_quarter_of_what_others_took_but_not_for_long(
     gallery: Gallery, monkeypatch: pytest.MonkeyPatch, others: float, seconds: float
 ) -> None:
     now = 0.0

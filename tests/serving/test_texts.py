@@ -1,9 +1,11 @@
 """Texts are cut into sentences and joined again without losing a character between them."""
 
 import asyncio
-import time
+import sys
+import threading
 from collections.abc import Sequence
 from html.parser import HTMLParser
+from types import FrameType
 from unittest.mock import Mock
 
 import pytest
@@ -103,26 +105,42 @@ def test_met_html_white_space_of_the_source_is_a_space() -> None:
     assert translation == "<p>\n  THEY RETURNED TO THE THEATRE. <b>ONE</b>\n</p>\n<pre>a\nb</pre>"
 
 
+def test_pages_are_parsed_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The parser takes a second for 5,000 characters of tags that do not end."""
+    threads = []
+    feed = HTMLParser.feed
+
+    def recorded(parser: HTMLParser, data: str) -> None:
+        threads.append(threading.current_thread())
+        feed(parser, data)
+
+    monkeypatch.setattr(HTMLParser, "feed", recorded)
+    assert html("<b>one</b> two") == ["<b>ONE</b> TWO"]
+    assert threads
+    assert threading.current_thread() not in threads
+
+
 @pytest.mark.parametrize("part", ["<b>a", "<p>a", "<a ", "<i translate=no>"])
-def test_the_time_for_nested_and_unfinished_tags_grows_in_proportion(part: str) -> None:
-    """5,000 characters of them once took two seconds."""
+def test_the_work_of_the_event_loop_for_nested_and_unfinished_tags_grows_in_proportion(part: str) -> None:
+    """5,000 characters of them once took two seconds. Counts calls, because seconds depend on what else runs."""
 
-    async def run() -> float:
-        slowest, last = 0.0, time.monotonic()
+    def calls(times: int) -> int:
+        number = 0
 
-        async def watch() -> None:
-            nonlocal slowest, last
-            while True:
-                await asyncio.sleep(0.01)
-                slowest, last = max(slowest, time.monotonic() - last), time.monotonic()
+        def count(frame: FrameType, event: str, argument: object) -> None:
+            nonlocal number
+            number += event in ("call", "c_call")
 
-        watching = asyncio.ensure_future(watch())
-        await translated_html([part * (5000 // len(part))], "en", 1, shout)
-        await asyncio.sleep(0.02)
-        watching.cancel()
-        return slowest
+        before = sys.getprofile()
+        sys.setprofile(count)  # of this thread, which runs the event loop
+        try:
+            html(part * times)
+        finally:
+            sys.setprofile(before)
+        return number
 
-    assert asyncio.run(run()) < 1, "the event loop goes on meanwhile"
+    few, many = calls(150), calls(600)
+    assert 500 < many < 6 * few, "linear work grows by four, quadratic by sixteen"
 
 
 def test_every_translation_of_a_page_has_the_tags() -> None:

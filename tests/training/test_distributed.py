@@ -70,7 +70,8 @@ def close(runs: Path) -> None:
 def test_two_processes_take_the_steps_of_one(corpus: Path, start: Start, tiny: Tiny) -> None:
     # With unit embeddings, which train other parameters than they keep.
     changes = {"model__fix_norm": "true"}
-    two = start("train", *tiny(**STEPS, **TWO, **changes, run_dir="two"))
+    # The second process starts when the first has written the run directory; with auto, both train the same new run.
+    two = start("train", *tiny(**STEPS, **TWO, **changes, run_dir="two"), "resume=auto")
     one = start("train", *tiny(**{**STEPS, "trainer__accumulate_grad_batches": 4}, **changes, run_dir="one"))
     ended(two)
     ended(one)
@@ -87,7 +88,7 @@ def test_one_process_goes_on_where_two_were_stopped(corpus: Path, start: Start, 
     step = last(corpus / "two")["global_step"]
     assert 3 <= step < 20
     # The command that began it, with another number of devices.
-    resumed = start("train", *tiny(**STEPS, **{**TWO, "trainer__devices": 1}, run_dir="two"), "resume=true")
+    resumed = start("train", *tiny(**STEPS, **{**TWO, "trainer__devices": 1}, run_dir="two"), "resume=auto")
     one = start("train", *tiny(**{**STEPS, "trainer__accumulate_grad_batches": 4}, run_dir="one"))
     errors = ended(resumed)
     assert "warning: Resumed on 1 devices with trainer.accumulate_grad_batches=4" in errors
