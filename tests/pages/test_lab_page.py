@@ -598,6 +598,10 @@ def test_a_translation_is_typed_over(page: Any) -> None:
     ready(page)
     assert page.locator("#intact .translation").text_content().startswith("ba hai")
     assert page.locator("#changes li").text_content().startswith("Kept: ba hai")
+    press(page, "Type over")
+    translate(page)
+    assert page.locator("#edit-box").is_hidden(), "the text in it was another sentence's"
+    assert page.locator("#intact .translation").is_visible()
     module = "import('/page/lab/translation.js').then((module) => %s)"
     for before, typed, kept in [
         ("a b c d", "a x c d", "a x"),
@@ -699,6 +703,7 @@ def test_an_error_is_shown_in_a_sentence(browser: Any, address: str) -> None:
     page.locator("#beam-size").press("Tab")
     page.locator("#search-box #status.error").wait_for()
     assert page.locator("#beam-size").get_attribute("aria-invalid") == "true"
+    assert page.locator("#tools").is_visible(), "the translation is there as before"
     page.locator("#intact .term").first.hover()
     assert page.locator("#tip").text_content().startswith("The logarithm of the probability")
     page.route("**/v1/translate/stream", lambda route: route.abort())

@@ -85,6 +85,7 @@ def test_a_word_is_replaced_locked_and_deleted(page: Any) -> None:
     ]
     assert page.locator("#changes li").text_content().startswith("Locked: ")
     remove_changes(page)
+    assert "locks=" not in page.url
 
     before = words(page)
     word(page, 0).click()

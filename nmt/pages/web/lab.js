@@ -118,7 +118,10 @@ async function refresh() {
     element.status.textContent = "";
     show();
     element.results.ariaBusy = "false";
-  } catch (error) { report(error); }
+  } catch (error) {
+    if (!isOutdated(error) && isCurrent() && subject.second === state.second) show(); // a search had begun to replace it
+    report(error);
+  }
 }
 
 /** Whether the answers belong to the selected run and sentence. */
@@ -218,7 +221,6 @@ async function fitChoices() {
 function report(error) {
   if (isOutdated(error)) return;
   if (!isCurrent() || subject.second !== state.second) forget();
-  else if (answers.intact) showVerdict(element.intact, logProb(answers.intact)); // a search had begun to replace it
   element.results.ariaBusy = "false";
   // The sentence is beside the field that caused it.
   if (!(error instanceof Unreachable)) {
@@ -346,7 +348,7 @@ function draw() {
   const minus = differenceShown(maps.intact);
   // Set the layout first, because the width of a section determines the size of its cells.
   element.results.classList.toggle("several", [maps.changed, maps.other, minus].some(Boolean));
-  drawHeads(headsShown(), report);
+  drawHeads(headsShown, report);
   /** @type {[string, import("./map.js").AttentionMap][]} */
   const shown = Object.entries({ ...maps, minus }).flatMap(([name, map]) => map ? [[name, map]] : []);
   const layouts = alignedLayouts(shown.map(([name, map]) => ({ map, layout: annotatedLayout(part(element[name], ".map"), map) })));

@@ -78,10 +78,10 @@ function meanRows(weights, layer, head) {
 
 /**
  * Draws a table for each run, except those with a single head.
- * @param {Shown[]} shown @param {(error: unknown) => void} report
+ * @param {() => Shown[]} shown what the page shows now, also when error rates arrive later @param {(error: unknown) => void} report
  */
 export function drawHeads(shown, report) {
-  const several = shown.filter(({ maps }) => maps.weights.length * maps.weights[0].length > 1);
+  const several = shown().filter(({ maps }) => maps.weights.length * maps.weights[0].length > 1);
   const focused = element["heads-tables"].contains(document.activeElement) ? /** @type {HTMLElement} */ (document.activeElement).dataset : null;
   element.heads.hidden = several.length === 0;
   if (element.heads.hidden) return;

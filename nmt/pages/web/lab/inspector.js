@@ -9,7 +9,7 @@ import { engine, latest } from "./asking.js";
 import { stepsOf } from "./cell_parts.js";
 import { drawCell } from "./cell_picture.js";
 import { numbers, written } from "./equation.js";
-import { isKept, selectedPlace, state } from "./state.js";
+import { isKept, selectedPlace, setLocks, state } from "./state.js";
 import { withTerms } from "./terms.js";
 import { quoted } from "./wording.js";
 
@@ -164,7 +164,7 @@ function drawEdits(intact, { refresh }) {
   for (const [start, end] of intact ? spansOf(intact.pieces, "words") : []) {
     if (!state.locks.slice(start, end).some(isKept)) continue;
     const word = quoted(intact?.pieces.slice(start, end).join("") ?? "");
-    items.push([label("lockedWord", word), () => { state.locks = state.locks.map((id, i) => i >= start && i < end ? 0 : id); }]);
+    items.push([label("lockedWord", word), () => { setLocks(start, end, []); }]);
   }
   element["changes-box"].hidden = items.length === 0;
   element.changes.replaceChildren(...items.map(([text, drop]) => {
@@ -235,6 +235,7 @@ export async function alternativesAt(step, intact, { refresh }) {
 const rowsOf = new WeakMap();
 // The pieces of the selected words that are explained; a later selection begins with the first ones.
 let rowPiece = -1, columnPiece = -1;
+let turn = 0;
 
 /**
  * Explains how the row of a selected piece is computed, above all the score of the selected column (by default, the
@@ -243,6 +244,7 @@ let rowPiece = -1, columnPiece = -1;
  * @param {Translation | null} intact @param {Page} page
  */
 async function drawExplanation(map, steps, span, intact, page) {
+  const mine = ++turn;
   element.explanation.hidden = steps === null;
   if (!map || !intact || !steps || !element.explanation.open) return;
   const isMean = state.layer === MEAN || state.head === MEAN;
@@ -273,7 +275,7 @@ async function drawExplanation(map, steps, span, intact, page) {
       answers.set(key, await latest("explain", (signal) => engine.explain(question, signal)));
     }
     const cells = answers.get(key);
-    if (JSON.stringify(selectedPlace()) !== JSON.stringify(place) || !element.explanation.checkVisibility()) return; // a later selection
+    if (mine !== turn || !element.explanation.checkVisibility()) return; // a later selection
     drawCell(cells, pieces[row], column, choose);
     drawNumbers(cells, column);
   } catch (error) { page.report(error); }

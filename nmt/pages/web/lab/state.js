@@ -63,6 +63,13 @@ export const selectedPlace = () => ({ site: state.site, layer: chosen(state.laye
 /** Whether a position of the locks has a piece. @param {number} id */
 export const isKept = (id) => id > 0;
 
+/** Locks the positions from `start` to before `end` to their pieces among `ids`, or frees those that it lacks. @param {number} start @param {number} end @param {number[]} ids */
+export function setLocks(start, end, ids) {
+  const length = Math.max(state.locks.length, end);
+  state.locks = Array.from({ length }, (_, i) => (i >= start && i < end ? ids : state.locks)[i] ?? 0);
+  while (state.locks.length && !isKept(state.locks[state.locks.length - 1])) state.locks.pop();
+}
+
 /** The pieces that the translation must have: its beginning and the locked ones; 0 where the search is free. */
 export const keptIds = () => Array.from({ length: Math.max(state.prefix.length, state.locks.length) }, (_, i) => state.prefix[i] ?? state.locks[i]);
 

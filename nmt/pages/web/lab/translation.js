@@ -8,7 +8,7 @@ import { spansOf } from "../words.js";
 import { engine, latest } from "./asking.js";
 import { alternativesAt, setWeight } from "./inspector.js";
 import { selectedMap } from "./maps.js";
-import { isKept, state } from "./state.js";
+import { isKept, setLocks, state } from "./state.js";
 import { quoted } from "./wording.js";
 
 /** @typedef {import("../engine/interface.js").Translation} Translation */
@@ -69,6 +69,7 @@ export function showWords(translation, compared) {
 export function forgetWords() {
   shown = chosen = null;
   element.tools.hidden = true;
+  if (!element["edit-box"].hidden) showEditor(false);
   showMenu();
 }
 
@@ -121,10 +122,8 @@ function lookAt(word, column) {
 
 function lockChosen() {
   if (!shown || chosen === null) return;
-  const [start, end] = wordsOf(shown)[chosen], ids = shown.ids, wasLocked = isLocked([start, end]);
-  const length = Math.max(state.locks.length, end);
-  state.locks = Array.from({ length }, (_, i) => i >= start && i < end ? (wasLocked ? 0 : ids[i]) : state.locks[i] ?? 0);
-  while (state.locks.length && !isKept(state.locks[state.locks.length - 1])) state.locks.pop();
+  const [start, end] = wordsOf(shown)[chosen];
+  setLocks(start, end, isLocked([start, end]) ? [] : shown.ids);
   page.refresh();
 }
 
@@ -174,7 +173,9 @@ async function goOnFromTyped() {
   const text = keptText(translation.text, typed);
   try {
     const question = { run: state.run, text: state.text, target: text };
-    state.prefix = text ? (await latest("typed", (signal) => engine.attend(question, signal))).ids : [];
+    const prefix = text ? (await latest("typed", (signal) => engine.attend(question, signal))).ids : [];
+    if (shown !== translation) return; // what was typed belongs to an earlier translation
+    state.prefix = prefix;
     state.locks = [];
     page.refresh();
   } catch (error) { page.report(error); }
