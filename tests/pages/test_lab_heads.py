@@ -85,6 +85,10 @@ def test_heads_have_an_alignment_error_rate_where_the_alignment_is_known(lab: An
 
 def test_the_keyboard_moves_among_the_heads(lab: Any) -> None:
     show(lab, text=TEXT, layer="0", head="0")
+    drawn = thumbnail(lab, 0, 0).element_handle()
+    lab.locator("#intact .cell").first.click()
+    lab.locator("#intact .cursor").wait_for()
+    assert drawn.evaluate("(button) => button.isConnected"), "a selected cell changes no thumbnail"
     thumbnail(lab, 0, 0).focus()
     for key in ("ArrowDown", "ArrowRight", "ArrowRight", "Enter"):
         lab.keyboard.press(key)

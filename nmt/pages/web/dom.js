@@ -52,11 +52,12 @@ export function fillTable(table, rows) {
     (r === 0 || c === 0) && text ? make("th", { scope: r === 0 ? "col" : "row" }, text) : make("td", {}, text)))));
 }
 
-/** The arrow keys move the focus among the buttons of a table, one of which the Tab key reaches. @param {HTMLTableElement} table */
-export function listenToTable(table) {
-  table.addEventListener("keydown", (event) => {
+/** The arrow keys move the focus among the buttons of a table in this place, one of which the Tab key reaches. @param {HTMLElement} place the table, or what contains it */
+export function listenToTable(place) {
+  place.addEventListener("keydown", (event) => {
     const move = ARROWS[event.key], from = hit(event, "button"), cell = /** @type {HTMLTableCellElement | null} */ (from?.closest("td"));
-    if (!move || !from || !cell || hasModifier(event)) return;
+    const table = /** @type {HTMLTableElement | null} */ (hit(event, "table"));
+    if (!move || !from || !cell || !table || hasModifier(event)) return;
     event.preventDefault();
     event.stopPropagation();
     const row = table.rows[/** @type {HTMLTableRowElement} */ (cell.parentElement).rowIndex + move[0]];

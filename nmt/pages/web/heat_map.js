@@ -33,6 +33,15 @@ import { listen, magnified, marked, measured, picture, replace, short, svg, widt
 
 const GAP = 1, DRAG_PIXELS = 120, LEGEND = 24, LONGEST_LABEL = 130, MOST_CELL = 56, LEAST_CELL = 20;
 
+/** How far the last labels, which are slanted, end to the right of the cells. @param {number[]} widths @param {number} cell */
+const beyond = (widths, cell) => Math.max(...widths.map((width, i) => width * Math.SQRT1_2 - (widths.length - i - 0.5) * cell), 0);
+
+/** The size of a layout with a legend. @param {Pick<AttentionMap, "rows" | "columns">} map @param {Pick<Layout, "cell" | "left" | "top">} cells */
+function annotatedSize({ rows, columns }, { cell, left, top }) {
+  const bottom = top + cell * rows.length, over = beyond(columns.map((text) => widthOf(text)), cell);
+  return { cell, left, top, width: left + Math.max(cell * columns.length + Math.ceil(over), 160), height: bottom + LEGEND, legend: bottom + 10 };
+}
+
 /**
  * The layout with the names of the axes and a legend. All of it is in the window if its cells remain large enough to
  * be read and hit. A place below the first window gets a window of its own.
@@ -41,17 +50,13 @@ const GAP = 1, DRAG_PIXELS = 120, LEGEND = 24, LONGEST_LABEL = 130, MOST_CELL = 
 export function annotatedLayout(place, { rows, columns }) {
   const widths = columns.map((text) => widthOf(text));
   const left = Math.max(...rows.map((text) => widthOf(text)), 62), top = Math.ceil(Math.max(...widths, 34) * Math.SQRT1_2) + 10;
-  // The last labels, which are slanted, end to the right of the cells.
-  const over = (/** @type {number} */ cell) => Math.max(...widths.map((width, i) => width * Math.SQRT1_2 - (columns.length - i - 0.5) * cell), 0);
   const above = place.getBoundingClientRect().top + scrollY;
   const high = (innerHeight - (above < innerHeight / 2 ? above : 0)) / magnified() - top - LEGEND - 24;
   const wide = (/** @type {HTMLElement} */ (place.parentElement).clientWidth - 6) / magnified() - left;
   let cell = clamp(Math.floor(high / rows.length), MOST_CELL, LEAST_CELL);
-  while (cell > LEAST_CELL && cell * columns.length + over(cell) > wide) cell--;
-  const bottom = top + cell * rows.length;
+  while (cell > LEAST_CELL && cell * columns.length + beyond(widths, cell) > wide) cell--;
   return {
-    cell, font: 13, rows: rows.map((text) => short(text)), columns: columns.map((text) => short(text)), left, top,
-    width: left + Math.max(cell * columns.length + Math.ceil(over(cell)), 160), height: bottom + LEGEND, legend: bottom + 10,
+    font: 13, rows: rows.map((text) => short(text)), columns: columns.map((text) => short(text)), ...annotatedSize({ rows, columns }, { cell, left, top }),
   };
 }
 
@@ -62,10 +67,7 @@ export function annotatedLayout(place, { rows, columns }) {
 export function alignedLayouts(several) {
   const least = (/** @type {"cell" | "left" | "top"} */ key, /** @type {(...numbers: number[]) => number} */ of) => of(...several.map(({ layout }) => layout[key]));
   const cell = least("cell", Math.min), left = least("left", Math.max), top = least("top", Math.max);
-  return several.map(({ map: { rows, columns }, layout }) => {
-    const bottom = top + cell * rows.length, over = Math.max(...columns.map((text, i) => widthOf(text) * Math.SQRT1_2 - (columns.length - i - 0.5) * cell), 0);
-    return { ...layout, cell, left, top, width: left + Math.max(cell * columns.length + Math.ceil(over), 160), height: bottom + LEGEND, legend: bottom + 10 };
-  });
+  return several.map(({ map, layout }) => ({ ...layout, ...annotatedSize(map, { cell, left, top }) }));
 }
 
 /**

@@ -26,7 +26,7 @@ import { closeMenu, forgetWords, listenToTranslation, showWords } from "./lab/tr
 import { quoted, signed } from "./lab/wording.js";
 import { language, otherLanguage } from "./language.js";
 import { drawLines } from "./lines.js";
-import { MEAN, SITES, choicesOf, differenceOf } from "./map.js";
+import { MEAN, SITES, choiceOf, choicesOf, differenceOf } from "./map.js";
 import { isSpecial } from "./words.js";
 
 /** @typedef {import("./engine/interface.js").Translation} Translation */
@@ -139,6 +139,7 @@ async function watched(question, isLatest) {
   if (growing) {
     forgetWords();
     element.intact.hidden = false;
+    element.steps.hidden = true;
     showNames();
     showVerdict(element.intact, "");
   }
@@ -149,7 +150,6 @@ async function watched(question, isLatest) {
     // The answer contains only the selected map.
     const shown = selectedMap(map, 0, 0);
     drawMap(element.intact, shown, shown.most, null, () => {}, annotatedLayout(part(element.intact, ".map"), shown));
-    element.steps.hidden = true;
   }));
   return { steps, ...found };
 }
@@ -341,14 +341,14 @@ function showBeam() {
 /** @returns {Record<string, LabMap | null>} */
 const shownMaps = () => ({ intact: shownMap(answers.intact), changed: shownMap(answers.changed), other: mapOfSecond(answers.other) });
 
-/** Draws all maps of weights with one color scale. */
-function draw() {
+/** Draws all maps of weights with one color scale. The tables of all heads do not depend on the selected cell. */
+function draw({ withHeads = true } = {}) {
   const maps = shownMaps(), most = Math.max(...Object.values(maps).map((map) => map?.most ?? 0));
   for (const [name, map] of Object.entries(maps)) element[name].hidden = !map;
   const minus = differenceShown(maps.intact);
   // Set the layout first, because the width of a section determines the size of its cells.
   element.results.classList.toggle("several", [maps.changed, maps.other, minus].some(Boolean));
-  drawHeads(headsShown, report);
+  if (withHeads) drawHeads(headsShown, report);
   /** @type {[string, import("./map.js").AttentionMap][]} */
   const shown = Object.entries({ ...maps, minus }).flatMap(([name, map]) => map ? [[name, map]] : []);
   const layouts = alignedLayouts(shown.map(([name, map]) => ({ map, layout: annotatedLayout(part(element[name], ".map"), map) })));
@@ -449,7 +449,7 @@ function listenToTries() {
 /** @param {Cell} cell @param {string} of the map that contains it */
 function select({ row, column }, of) {
   Object.assign(state, { row, column, of });
-  draw();
+  draw({ withHeads: false });
   writeAddress();
 }
 
@@ -583,15 +583,14 @@ function listenToChoices() {
   });
   on("second", ({ value }) => { Object.assign(state, { second: value, of: "intact" }); refresh(); });
   const unselected = { row: null, column: null, of: "intact" };
-  const choice = (/** @type {string} */ value) => value === MEAN ? MEAN : Number(value);
   on("site", ({ value }) => { Object.assign(state, { site: value, ...unselected }); redraw(); });
   on("unit", ({ value }) => { Object.assign(state, { unit: value, ...unselected }); redraw(); });
-  on("layer", ({ value }) => { Object.assign(state, { layer: choice(value), ...unselected }); redraw(); });
-  on("head", ({ value }) => { Object.assign(state, { head: choice(value), ...unselected }); redraw(); });
+  on("layer", ({ value }) => { Object.assign(state, { layer: choiceOf(value), ...unselected }); redraw(); });
+  on("head", ({ value }) => { Object.assign(state, { head: choiceOf(value), ...unselected }); redraw(); });
   listenToHeads((chosen) => { Object.assign(state, chosen, "layer" in chosen ? { of: "intact" } : {}); redraw(); });
   on("view", ({ value }) => { state.view = value; redraw(); });
-  on("other-layer", ({ value }) => { state.otherLayer = choice(value); redraw(); });
-  on("other-head", ({ value }) => { state.otherHead = choice(value); redraw(); });
+  on("other-layer", ({ value }) => { state.otherLayer = choiceOf(value); redraw(); });
+  on("other-head", ({ value }) => { state.otherHead = choiceOf(value); redraw(); });
   on("difference", ({ checked }) => { state.difference = checked; draw(); writeAddress(); });
   on("weight", ({ value }) => weigh(Number(value)));
   element.weight.addEventListener("input", () => { element["weight-value"].textContent = Number(element.weight.value).toFixed(2); });

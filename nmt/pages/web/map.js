@@ -25,6 +25,9 @@ export const SITES = ["encoder_self", "decoder_self", "cross"];
 /** What can be chosen of several layers or heads. A single one has no mean. @param {number} count @returns {Choice[]} */
 export const choicesOf = (count) => count === 1 ? [0] : [MEAN, ...Array(count).keys()];
 
+/** The choice that a page writes as this text. @param {string} text @returns {Choice} */
+export const choiceOf = (text) => text === MEAN ? MEAN : Number(text);
+
 /** The layers or heads that a choice stands for. @param {Choice} choice @param {number} count */
 export const indicesOf = (choice, count) => choice === MEAN ? [...Array(count).keys()] : [Math.min(choice, count - 1)];
 

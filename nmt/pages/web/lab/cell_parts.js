@@ -1,6 +1,8 @@
 // @ts-check
 // The steps from a query and a key to a weight and to the context, as numbers: what the picture of a cell draws.
 
+import { threshold } from "../engine/models/normalizers.js";
+
 /** @typedef {import("../engine/interface.js").Cells} Cells */
 /**
  * @typedef {object} Steps
@@ -31,29 +33,17 @@ function stripsOf(cell, key) {
   return [...both, { symbol: "e", part: "product", name: isGaussian ? "q·k−k²⁄2" : "q·k", values: q.map((value, m) => value * k[m] - (isGaussian ? k[m] ** 2 / 2 : 0)) }];
 }
 
-/** The threshold of sparsemax: the scores above it, each minus it, sum to 1. @param {number[]} scores */
-function thresholdOf(scores) {
-  const sorted = [...scores].sort((one, other) => other - one);
-  let sum = 0, threshold = 0;
-  for (const [index, score] of sorted.entries()) {
-    sum += score;
-    if (1 + (index + 1) * score <= sum) break;
-    threshold = (sum - 1) / (index + 1);
-  }
-  return threshold;
-}
-
 /** @param {Cells} cell @param {number | null} column the key to show, by default the one with the largest weight @returns {Steps} */
 export function stepsOf(cell, column) {
   const keys = Math.min(cell.keys.length, cell.weights.length), { log_prior: prior } = cell;
   const largest = cell.weights.indexOf(Math.max(...cell.weights)), shown = column !== null && column < keys ? column : Math.max(largest, 0);
   const inputs = cell.scores.slice(0, keys).map((score, key) => prior && cell.renormalized ? score + prior[key] : score);
   const allowed = inputs.filter((_, key) => cell.allowed[key]), highest = allowed.length ? Math.max(...allowed) : 0;
-  const isSparse = cell.normalizer === "Sparsemax", threshold = thresholdOf(allowed);
-  const shares = inputs.map((input, key) => !cell.allowed[key] ? 0 : isSparse ? Math.max(input - threshold, 0) : Math.exp(input - highest));
+  const isSparse = cell.normalizer === "Sparsemax", tau = threshold(allowed);
+  const shares = inputs.map((input, key) => !cell.allowed[key] ? 0 : isSparse ? Math.max(input - tau, 0) : Math.exp(input - highest));
   return {
     keys, shown, strips: stripsOf(cell, shown), prior: prior && prior.slice(0, keys).map(Math.exp), inputs, highest, shares,
-    total: isSparse ? threshold : sumOf(shares), sum: sumOf(cell.weights),
+    total: isSparse ? tau : sumOf(shares), sum: sumOf(cell.weights),
   };
 }
 

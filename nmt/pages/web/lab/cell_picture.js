@@ -171,7 +171,7 @@ function light(symbol) {
 }
 
 /** The parts of the picture as lines of a table, for the arrow keys. @param {SVGElement} root */
-function linesOf(root) {
+function navigableLines(root) {
   /** @type {Map<number, SVGElement[]>} */
   const lines = new Map();
   for (const item of /** @type {NodeListOf<SVGGraphicsElement>} */ (root.querySelectorAll("[data-part]"))) {
@@ -188,6 +188,7 @@ function linesOf(root) {
  * @param {Cells} cell @param {string} rowName the piece that the map writes beside the row
  * @param {number | null} column the key to show, by default the one with the largest weight
  * @param {(column: number) => void} choose called with the key that is clicked
+ * @returns the key that is shown
  */
 export function drawCell(cell, rowName, column, choose) {
   const steps = stepsOf(cell, column), place = element.picture, width = Math.max(place.clientWidth, 240);
@@ -235,16 +236,17 @@ export function drawCell(cell, rowName, column, choose) {
   };
   replace(place, root);
   point(null);
+  return steps.shown;
 }
 
 /** The arrow keys move from part to part, and Enter shows the products of a part's key. @param {SVGElement} root @param {(item: Element | null) => void} point @param {(key: number) => void} choose */
 function listenToArrows(root, point, choose) {
-  /** @type {ReturnType<typeof linesOf> | null} */
+  /** @type {ReturnType<typeof navigableLines> | null} */
   let lines = null;
   let [line, at] = [0, -1];
   root.addEventListener("keydown", (event) => {
     const move = ARROWS[event.key];
-    const all = lines ??= linesOf(root), current = all[line]?.[at];
+    const all = lines ??= navigableLines(root), current = all[line]?.[at];
     if (event.key === "Enter" && current?.item.dataset.key !== undefined) choose(Number(current.item.dataset.key));
     if (event.key === "Escape" && current) { event.stopPropagation(); at = -1; point(null); }
     if (!move || hasModifier(event)) return;

@@ -1,9 +1,9 @@
 // @ts-check
 // All heads at a glance: a small map of every layer and head of the selected site. A click selects it for the large map.
 
-import { element, hit, listenToTable, make } from "../dom.js";
+import { clamp, element, hit, listenToTable, make } from "../dom.js";
 import { label } from "../i18n.js";
-import { MEAN, choicesOf, entropyOf, indicesOf } from "../map.js";
+import { MEAN, choiceOf, choicesOf, entropyOf } from "../map.js";
 import { thumbnail } from "../thumbnail.js";
 import { engine, latest } from "./asking.js";
 import { hasKnownAlignment } from "./guess.js";
@@ -44,17 +44,17 @@ const nameOf = (/** @type {string} */ kind, /** @type {Choice} */ choice) => cho
 
 /** @param {Shown} shown @param {number} room in pixels @param {number[][]} rates */
 function tableOf({ run, maps, layer, head, layerKey, headKey }, room, rates) {
-  const pieces = maps.weights, layers = choicesOf(pieces.length), heads = choicesOf(pieces[0].length);
+  const layers = choicesOf(maps.weights.length), heads = choicesOf(maps.weights[0].length);
   const drawn = layers.map((ofLayer) => heads.map((ofHead) => selectedMap(maps, ofLayer, ofHead)));
   const most = Math.max(...drawn.flat().map((map) => map.most)) || 1;
-  const size = Math.max(Math.min(Math.floor(room / heads.length) - GAP, MOST), LEAST);
+  const size = clamp(Math.floor(room / heads.length) - GAP, MOST, LEAST);
   const cell = (/** @type {Choice} */ ofLayer, /** @type {Choice} */ ofHead, /** @type {number} */ l, /** @type {number} */ h) => {
-    const { weights } = drawn[l][h], rows = meanRows(pieces, ofLayer, ofHead), entropy = entropyOf(rows);
+    const { weights } = drawn[l][h], entropy = entropyOf(selectedMap(maps, ofLayer, ofHead, "pieces").weights);
     const rate = ofLayer === MEAN || ofHead === MEAN ? undefined : rates[ofLayer]?.[ofHead], isChosen = ofLayer === layer && ofHead === head;
     const written = entropy === null ? "–" : entropy.toFixed(2);
     const says = [`${nameOf("layer", ofLayer)}, ${nameOf("head", ofHead)}`, label("entropyIs", written), ...rate === undefined ? [] : [label("rateIs", rate.toFixed(2))]].join("; ");
     const picture = thumbnail(weights, most);
-    Object.assign(picture.style, { width: `${size}px`, height: `${Math.round(Math.min(Math.max(size * weights.length / weights[0].length, size * 0.7), size * 1.2))}px` });
+    Object.assign(picture.style, { width: `${size}px`, height: `${Math.round(clamp(size * weights.length / weights[0].length, size * 1.2, size * 0.7))}px` });
     const button = make("button", {
       type: "button", "data-layer": ofLayer, "data-head": ofHead, "data-layer-key": layerKey, "data-head-key": headKey, "aria-pressed": isChosen,
       "aria-label": says, title: says, tabindex: isChosen ? 0 : -1, ...entropy === null ? {} : { "data-entropy": entropy.toFixed(6) }, ...rate === undefined ? {} : { "data-aer": rate },
@@ -62,18 +62,10 @@ function tableOf({ run, maps, layer, head, layerKey, headKey }, room, rates) {
     return make("td", {}, button);
   };
   const title = (/** @type {string} */ kind, /** @type {Choice} */ choice, /** @type {number} */ at) => choice === MEAN ? label("meanShort") : `${at <= 1 ? `${label(kind === "head" ? "headShort" : kind)} ` : ""}${choice}`;
-  const table = make("table", { class: "heads", "aria-label": label("headsOf", label(state.site), run) },
+  return make("table", { class: "heads", "aria-label": label("headsOf", label(state.site), run) },
     make("thead", {}, make("tr", {}, make("td"), ...heads.map((choice, h) => make("th", { scope: "col" }, title("head", choice, heads.length === 1 ? 0 : h))))),
     make("tbody", {}, ...layers.map((ofLayer, l) => make("tr", {}, make("th", { scope: "row" }, title("layer", ofLayer, layers.length === 1 ? 0 : l)),
       ...heads.map((ofHead, h) => cell(ofLayer, ofHead, l, h))))));
-  listenToTable(table);
-  return table;
-}
-
-/** The map of pieces for a layer and head, which the entropy is computed from. @param {number[][][][]} weights @param {Choice} layer @param {Choice} head */
-function meanRows(weights, layer, head) {
-  const maps = indicesOf(layer, weights.length).flatMap((l) => indicesOf(head, weights[0].length).map((h) => weights[l][h]));
-  return maps[0].map((row, r) => row.map((_, c) => maps.reduce((sum, map) => sum + map[r][c], 0) / maps.length));
 }
 
 /**
@@ -103,7 +95,7 @@ export function listenToHeads(choose) {
   element["heads-tables"].addEventListener("click", (event) => {
     const { layer, head, layerKey, headKey } = hit(event, "button")?.dataset ?? {};
     if (layer === undefined || head === undefined || !layerKey || !headKey) return;
-    const choice = (/** @type {string} */ text) => text === MEAN ? MEAN : Number(text);
-    choose({ [layerKey]: choice(layer), [headKey]: choice(head) });
+    choose({ [layerKey]: choiceOf(layer), [headKey]: choiceOf(head) });
   });
+  listenToTable(element["heads-tables"]);
 }

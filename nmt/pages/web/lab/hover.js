@@ -8,9 +8,9 @@ import { state } from "./state.js";
 
 /** @typedef {import("../map.js").AttentionMap} AttentionMap */
 /** @typedef {import("../draw.js").Cell} Cell */
-/** A map and the pieces of its translation, by the id of its section. @typedef {{ map: AttentionMap, pieces: string[] }} Shown */
+/** A map, and for each row the number of the word that its piece belongs to. @typedef {{ map: AttentionMap, words: number[] }} Shown */
 
-/** @type {Record<string, Shown>} */
+/** By the id of the map's section. @type {Record<string, Shown>} */
 let shown = {};
 /** @type {(Cell & { of: string }) | null} */
 let pointed = null;
@@ -22,12 +22,12 @@ function placeIn(labels, index, others) {
   return same.length ? same.reduce((best, at) => Math.abs(at - index) < Math.abs(best - index) ? at : best) : null;
 }
 
-/** The number of the word that the piece of a row belongs to. @param {Shown} one @param {number} row */
-const wordOf = ({ map, pieces }, row) => spansOf(pieces, "words").findIndex(([start, end]) => start <= map.rowSpans[row][0] && map.rowSpans[row][0] < end);
-
-/** @param {Record<string, Shown>} maps */
+/** @param {Record<string, { map: AttentionMap, pieces: string[] }>} maps each with the pieces of its translation */
 export function setShown(maps) {
-  shown = maps;
+  shown = Object.fromEntries(Object.entries(maps).map(([name, { map, pieces }]) => {
+    const spans = spansOf(pieces, "words");
+    return [name, { map, words: map.rowSpans.map(([piece]) => spans.findIndex(([start, end]) => start <= piece && piece < end)) }];
+  }));
   if (pointed && !shown[pointed.of]) pointed = null;
   light();
 }
@@ -43,7 +43,7 @@ function light() {
     const marks = [...place.row === null ? [] : [`[data-row="${place.row}"]`], ...place.column === null ? [] : [`[data-column="${place.column}"]`]];
     if (marks.length) for (const item of element[name].querySelectorAll(`.map :is(${marks})`)) item.classList.add("lit");
     if (place.row !== null && place.row < one.map.rows.length && state.site !== "encoder_self") {
-      element[name].querySelector(`[data-word="${wordOf(one, place.row)}"]`)?.classList.add("lit");
+      element[name].querySelector(`[data-word="${one.words[place.row]}"]`)?.classList.add("lit");
     }
   }
 }
@@ -56,7 +56,7 @@ function placeOf(event) {
   if (cell) return { ...cell, of };
   const word = /** @type {HTMLElement | null} */ (target.closest("[data-word]"))?.dataset.word;
   if (word === undefined || state.site === "encoder_self") return null;
-  const row = one.map.rows.findIndex((_, index) => wordOf(one, index) === Number(word));
+  const row = one.words.indexOf(Number(word));
   return row < 0 ? null : { row, column: null, of };
 }
 

@@ -6,7 +6,6 @@ import { label } from "../i18n.js";
 import { MEAN, reweighted, strongest } from "../map.js";
 import { spansOf } from "../words.js";
 import { engine, latest } from "./asking.js";
-import { stepsOf } from "./cell_parts.js";
 import { drawCell } from "./cell_picture.js";
 import { numbers, written } from "./equation.js";
 import { isKept, selectedPlace, setLocks, state } from "./state.js";
@@ -276,8 +275,7 @@ async function drawExplanation(map, steps, span, intact, page) {
     }
     const cells = answers.get(key);
     if (mine !== turn || !element.explanation.checkVisibility()) return; // a later selection
-    drawCell(cells, pieces[row], column, choose);
-    drawNumbers(cells, column);
+    drawNumbers(cells, drawCell(cells, pieces[row], column, choose));
   } catch (error) { page.report(error); }
 }
 
@@ -289,9 +287,9 @@ function offerHead(map, steps, span, { redraw }) {
   element["of-mean"].replaceChildren(label("ofMean", heads.length), " ", offer);
 }
 
-/** @param {import("../engine/interface.js").Cells} cells @param {number | null} column the key that is drawn */
-function drawNumbers(cells, column) {
-  const { shown } = stepsOf(cells, column), { log_prior: prior } = cells;
+/** @param {import("../engine/interface.js").Cells} cells @param {number} shown the key that is drawn */
+function drawNumbers(cells, shown) {
+  const { log_prior: prior } = cells;
   const heads = ["", label("weights"), label("score"), label("allowed"), ...prior ? ["log g"] : [], label("key"), label("value")];
   fillTable(element.numbers, [heads, ...cells.columns.slice(0, cells.keys.length).map((piece, i) => [
     piece, cells.weights[i].toFixed(4), written(cells.scores[i], 3), label(cells.allowed[i] ? "yes" : "no"),

@@ -6,7 +6,7 @@ import { clamp, fillSelect, hit, listenToTable, make, part } from "../dom.js";
 import { cellOf, curve, svg } from "../draw.js";
 import { bareLayout, drawHeatMap } from "../heat_map.js";
 import { fillTexts } from "../language.js";
-import { MEAN, choicesOf, columnOf, indicesOf, mapOf, strongest } from "../map.js";
+import { MEAN, choiceOf, choicesOf, columnOf, indicesOf, mapOf, strongest } from "../map.js";
 import { thumbnail } from "../thumbnail.js";
 import { isSpecial, plainText, splitMark, withoutMark } from "../words.js";
 import { STEPS, keyOf, kind, nameOf, pairs, runs, weightsOf } from "./data.js";
@@ -82,7 +82,7 @@ export class Panel {
     const { parts, page, wish } = this;
     parts.run.addEventListener("change", () => { wish.run = Number(parts.run.value); page.refresh(); });
     for (const name of /** @type {const} */ (["layer", "head"])) {
-      parts[name].addEventListener("change", () => { wish[name] = parts[name].value === MEAN ? MEAN : Number(parts[name].value); page.refresh(); });
+      parts[name].addEventListener("change", () => { wish[name] = choiceOf(parts[name].value); page.refresh(); });
     }
     for (const side of SIDES) {
       const on = (/** @type {keyof HTMLElementEventMap} */ name, /** @type {(place: Place, event: any) => void} */ act) => this.lists[side].addEventListener(name, (event) => {
@@ -109,7 +109,7 @@ export class Panel {
       Object.assign(wish, { layer: Number(layer), head: Number(head) });
       page.refresh();
     });
-    listenToTable(/** @type {HTMLTableElement} */ (/** @type {HTMLElement} */ (parts.entropy)));
+    listenToTable(parts.entropy);
     new ResizeObserver(() => this.drawMap()).observe(parts.views);
   }
 

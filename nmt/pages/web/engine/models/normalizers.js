@@ -12,9 +12,9 @@ function softmax(scores, allowed) {
   return sum ? powers.map((power) => power / sum) : powers;
 }
 
-/** a_i = max(score_i - tau, 0) with tau such that the weights sum to 1 (Martins & Astudillo 2016, proposition 1). @type {Normalizer} */
-function sparsemax(scores, allowed) {
-  const sorted = scores.filter((_, index) => allowed[index]).sort((a, b) => b - a);
+/** The tau of sparsemax (Martins & Astudillo 2016, algorithm 1). @param {number[]} scores */
+export function threshold(scores) {
+  const sorted = [...scores].sort((a, b) => b - a);
   // k is the largest number for which 1 + k z_k > z_1 + ... + z_k, and tau = (z_1 + ... + z_k - 1) / k.
   let sum = 0, tau = 0;
   for (const [index, score] of sorted.entries()) {
@@ -22,6 +22,12 @@ function sparsemax(scores, allowed) {
     if (1 + (index + 1) * score <= sum) break;
     tau = (sum - 1) / (index + 1);
   }
+  return tau;
+}
+
+/** a_i = max(score_i - tau, 0) with tau such that the weights sum to 1 (Martins & Astudillo 2016, proposition 1). @type {Normalizer} */
+function sparsemax(scores, allowed) {
+  const tau = threshold(scores.filter((_, index) => allowed[index]));
   return scores.map((score, index) => allowed[index] ? Math.max(score - tau, 0) : 0);
 }
 
