@@ -581,10 +581,6 @@ def word(page: Any, index: int) -> Any:
     return page.locator(f"#intact .translation [data-word='{index}']")
 
 
-def words(page: Any) -> list[str]:
-    return page.locator("#intact .translation").text_content().split(" ")
-
-
 def test_a_translation_is_typed_over(page: Any) -> None:
     translate(page, LONG)
     press(page, "Type over")
@@ -657,24 +653,29 @@ def test_a_translation_is_copied_and_followed_step_by_step(page: Any) -> None:
     assert page.locator("#intact .later").count() == 0
 
 
+DROP = """(text) => {
+    const data = new DataTransfer();
+    data.items.add(new File([text], "in.txt", { type: "text/plain" }));
+    document.body.dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
+}"""
+
+
 def test_a_file_is_translated_line_by_line(page: Any) -> None:
     translate(page)
     expected = page.locator("#intact .translation").text_content()
-    drop = """(text) => {
-        const data = new DataTransfer();
-        data.items.add(new File([text], "in.txt", { type: "text/plain" }));
-        document.body.dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
-    }"""
-    page.evaluate(drop, f"{TEXT}\r\n\n{'one ' * 240}\n{TEXT}")
+    page.evaluate(DROP, f"{TEXT}\r\n\n{'one ' * 240}\n{TEXT}")
     page.locator("#file-save").wait_for()
-    assert page.locator("#file-said").text_content() == "Of 4 lines, 1 could not be translated and are empty."
+    said = page.locator("#file-said").text_content()
+    assert said == "1 of 4 lines could not be translated; failed lines are left empty."
     assert page.locator("#file-errors").text_content().startswith("Line 3: ")
     with page.expect_download() as download:
         page.locator("#file-save").click()
     assert download.value.suggested_filename == "in.maps_transformer.txt"
     assert download.value.path().read_text(encoding="utf-8") == f"{expected}\n\n\n{expected}\n"
+    page.evaluate(DROP, "")
+    page.get_by_text("The file is empty; choose one with a sentence on each line.").wait_for()
     page.route("**/v1/translate/stream", lambda route: None)  # never answered
-    page.evaluate(drop, TEXT)
+    page.evaluate(DROP, TEXT)
     page.get_by_text("line 1 of 1 …").wait_for()
     with page.expect_event("requestfailed", lambda request: request.url.endswith("/v1/translate/stream")):
         page.locator("#file-cancel").click()
@@ -710,6 +711,15 @@ def test_an_error_is_shown_in_a_sentence(browser: Any, address: str) -> None:
     page.locator("#beam-size").fill("4")
     page.locator("#beam-size").press("Tab")
     page.get_by_text("The server cannot be reached. Check that nmt.serve is still running").wait_for()
+    asked: list[Any] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.evaluate(DROP, f"\n{TEXT}\n{TEXT}\n")
+    page.get_by_text("Line 2: The server cannot be reached.").wait_for()
+    with page.expect_download() as download:
+        page.locator("#file-save").click()
+    assert download.value.path().read_text(encoding="utf-8") == "\n", "the lines before"
+    streams = [url for url in asked if url.endswith("/v1/translate/stream")]
+    assert len(streams) == 1, "the lines that follow would fail too"
     context.close()
 
 

@@ -67,7 +67,7 @@ def test_a_qr_code_opens_the_same_state_for_the_class(page: Any, address: str) -
     [shared] = parse_qs(urlsplit(code).query)["text"]
     assert shared == page.url.replace("?present", ""), "the class needs no presentation"
     assert page.locator("#share-address").inner_text() == urlsplit(address).netloc
-    assert page.locator("#share-note").inner_text().startswith("Only this computer can open this address: ")
+    assert page.locator("#share-note").inner_text().startswith("Only this computer can open this address. ")
     assert "host=0.0.0.0" in page.locator("#share-note").inner_text()
     page.keyboard.press("Escape")
     assert not page.locator("#share").is_visible()
@@ -95,11 +95,10 @@ def test_what_is_typed_before_the_page_is_ready_stays(browser: Any, address: str
     page = context.new_page()
     waiting: list[Any] = []
     page.route("**/v1/runs", lambda route: waiting.append(route))
-    page.goto(address)
+    with page.expect_request("**/v1/runs"):
+        page.goto(address)
     page.locator("#text").fill("one two.")
     assert page.locator("#ask button").is_disabled()
-    while not waiting:
-        page.wait_for_timeout(20)
     waiting[0].continue_()
     page.locator("#ask button").click()
     page.locator("#results[aria-busy='false'] #intact .cell").first.wait_for()

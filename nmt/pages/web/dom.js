@@ -69,6 +69,9 @@ export function listenToTable(place) {
   });
 }
 
+/** Whether a text could be copied: a page loaded from another machine without TLS has no access to the clipboard. @param {string} text */
+export const copied = (text) => (navigator.clipboard ? navigator.clipboard.writeText(text) : Promise.reject()).then(() => true, () => false);
+
 /** @param {PageElement} select @param {(string | number)[][]} choices value and text of each @param {string | number} chosen */
 export function fillSelect(select, choices, chosen) {
   select.replaceChildren(...choices.map(([value, text]) => new Option(String(text), String(value), false, String(value) === String(chosen))));

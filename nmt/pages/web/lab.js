@@ -3,7 +3,7 @@
 // each change.
 
 import { darkness, onPaper } from "./colors.js";
-import { button, clamp, element, fillSelect, hasModifier, make, part } from "./dom.js";
+import { button, clamp, copied, element, fillSelect, hasModifier, make, part } from "./dom.js";
 import { alignedLayouts, annotatedLayout, drawHeatMap } from "./heat_map.js";
 import { Unreachable } from "./engine/interface.js";
 import { fillLabels, label } from "./i18n.js";
@@ -475,6 +475,9 @@ function weigh(weight) {
 
 /** @typedef {import("./engine/interface.js").Run} Run */
 
+/** A run that translates back. @param {Run} run */
+const oppositeOf = (run) => runs.find(({ source, target }) => source === run.target && target === run.source);
+
 function fillRuns() {
   const direction = (/** @type {Run} */ { source, target }) => `${source} → ${target}`;
   fillSelect(element.run, runs.map((run) => [run.name, `${run.name} (${direction(run)})`]), state.run);
@@ -482,7 +485,7 @@ function fillRuns() {
   const others = runs.filter((run) => run !== current && direction(run) === direction(current));
   if (!others.some(({ name }) => name === state.second)) state.second = "";
   element["second-box"].hidden = others.length === 0;
-  const opposite = runs.find(({ source, target }) => source === current.target && target === current.source);
+  const opposite = oppositeOf(current);
   element.swap.hidden = !opposite;
   element.swap.title = opposite ? label("swapTo", opposite.name, direction(opposite)) : "";
   fillSelect(element.second, [["", label("none")], ...others.map(({ name }) => [name, name])], state.second);
@@ -620,7 +623,7 @@ function listenToPage() {
   });
   element.swap.addEventListener("click", () => {
     const from = runNamed(state.run), text = isCurrent() ? answers.intact?.text ?? "" : "";
-    const opposite = runs.find(({ source, target }) => source === from?.target && target === from?.source);
+    const opposite = from && oppositeOf(from);
     if (!opposite) return;
     state.run = opposite.name;
     fillRuns();
@@ -649,9 +652,7 @@ function listenToPage() {
     element[`save-${kind}`].addEventListener("click", async () => save(`attention-${state.run.replaceAll("/", "-")}-${state.site}.${kind}`, await file()));
   }
   element["copy-link"].addEventListener("click", async () => {
-    // A page loaded from another machine without TLS has no access to the clipboard.
-    const copying = navigator.clipboard ? navigator.clipboard.writeText(location.href) : Promise.reject();
-    announce(label(await copying.then(() => "copied", () => "copyFailed")));
+    announce(label(await copied(location.href) ? "copied" : "copyFailed"));
   });
   darkness.addEventListener("change", () => { draw(); drawAttribution(); drawGuess(report); });
   addEventListener("resize", () => { draw(); drawAttribution(); });

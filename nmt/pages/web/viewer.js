@@ -219,5 +219,6 @@ fillPage(label, "title");
 element.terms.replaceChildren(...TERMS.flatMap(([term, about]) => [make("dt", {}, label(term)), make("dd", {}, label(about))]));
 element.language.textContent = label("switch");
 element.language.lang = otherLanguage;
+element.language.href = `?lang=${otherLanguage}`;
 if ("DecompressionStream" in window) start();
 else element.subject.textContent = label("old");

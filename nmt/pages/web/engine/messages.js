@@ -19,7 +19,7 @@ const TEXTS = {
     long: "Câu hoặc bản dịch có {0} từ con; hãy rút ngắn còn nhiều nhất {1}.",
     gradients: "Trang trong một tệp không tính gradient; hãy chọn che từng từ con hoặc đặt giá trị v về 0, hoặc mở mô hình bằng nmt.serve.",
     contrast: "'{0}' không phải là một từ con trong bộ từ vựng; hãy dùng một từ con, chẳng hạn nhãn của một hàng trong bản đồ.",
-    notAligned: "Chưa biết liên kết từ của câu này; hãy chọn một câu trong danh sách.",
+    notAligned: "Chưa biết gióng hàng từ của câu này; hãy chọn một câu trong danh sách.",
     badLink: "Một liên kết nêu một từ mà câu không có; hãy xóa phần đoán.",
     noSite: "Mô hình không có tầng hay đầu chú ý {0}; hãy chọn tầng và đầu mà mô hình có.",
     badIds: "Một từ con của bản dịch không có trong bộ từ vựng; hãy dùng các từ con của mô hình này.",

@@ -2,6 +2,7 @@
 // A text file, translated line by line. One line is asked for at a time, so that other visitors have their turns.
 
 import { element, make } from "../dom.js";
+import { Unreachable } from "../engine/interface.js";
 import { label } from "../i18n.js";
 import { engine, isOutdated, latest, sentenceOf, stop } from "./asking.js";
 import { save } from "./save.js";
@@ -13,7 +14,7 @@ const MOST_BYTES = 1_000_000, MOST_ERRORS = 5;
 let done = null;
 
 /** A line ends at LF or CRLF and nothing else. @param {string} text */
-export function linesOf(text) {
+function linesOf(text) {
   const lines = text.replaceAll("\r\n", "\n").split("\n");
   if (lines[lines.length - 1] === "") lines.pop();
   return lines;
@@ -40,7 +41,7 @@ async function translateFile(file) {
   if (!lines.length) { say(label("fileEmpty")); return; }
   /** @type {string[]} */
   const translated = [];
-  let failed = 0;
+  let failed = 0, stopped = "";
   element["file-progress"].max = String(lines.length);
   for (const [number, line] of lines.entries()) {
     element["file-progress"].value = number;
@@ -49,14 +50,18 @@ async function translateFile(file) {
       translated.push(line.trim() ? await latest("file", (signal) => translateLine({ ...question, text: line }, signal)) : "");
     } catch (error) {
       if (isOutdated(error)) return;
+      if (error instanceof Unreachable) { // so are the lines that follow
+        stopped = label("fileError", number + 1, sentenceOf(error));
+        break;
+      }
       translated.push("");
       failed++;
       if (failed <= MOST_ERRORS) element["file-errors"].append(make("li", {}, label("fileError", number + 1, sentenceOf(error))));
     }
   }
   done = { name: file.name.replace(/(\.[^.]*)?$/, (end) => `.${run.replaceAll("/", "-")}${end || ".txt"}`), lines: translated };
-  say(failed ? label("fileDoneBut", lines.length, failed) : label("fileDone", lines.length));
-  element["file-save"].hidden = false;
+  say(stopped || (failed ? label("fileDoneBut", lines.length, failed) : label("fileDone", lines.length)));
+  element["file-save"].hidden = !translated.length;
 }
 
 /** @param {import("../engine/interface.js").Question} question @param {AbortSignal} signal */

@@ -5,7 +5,7 @@ import { element } from "../dom.js";
 import { label } from "../i18n.js";
 import { engine } from "./asking.js";
 
-const OWN = /^(localhost|.*\.localhost|127\.[\d.]+|0\.0\.0\.0|\[::1?\])$/;
+const LOOPBACK = /^(localhost|.*\.localhost|127\.[\d.]+|0\.0\.0\.0|\[::1?\])$/;
 
 /** The address of the same state for others, who need no presentation. */
 function sharedAddress() {
@@ -24,7 +24,7 @@ export function listenToShare() {
     image.alt = label("qrOf", address);
     image.src = qrCode(address);
     element["share-address"].textContent = `${location.host}${location.pathname.replace(/\/$/, "")}`;
-    element["share-note"].textContent = OWN.test(location.hostname) ? label("onlyHere") : "";
+    element["share-note"].textContent = LOOPBACK.test(location.hostname) ? label("onlyHere") : "";
     /** @type {HTMLDialogElement} */ (/** @type {HTMLElement} */ (element.share)).showModal();
   });
   element["share-code"].addEventListener("error", () => {

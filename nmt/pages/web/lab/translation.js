@@ -2,8 +2,9 @@
 // The words of the translation: each can be replaced, locked, deleted, typed over, or dragged to a source word that the
 // model should look at.
 
-import { button, clamp, element, fillSelect, hit, make, part } from "../dom.js";
+import { button, clamp, copied, element, fillSelect, hit, make, part } from "../dom.js";
 import { label } from "../i18n.js";
+import { MEAN } from "../map.js";
 import { spansOf } from "../words.js";
 import { engine, latest } from "./asking.js";
 import { alternativesAt, setWeight } from "./inspector.js";
@@ -100,7 +101,7 @@ async function showMenu() {
   // The model ends a sentence itself; what follows a deleted word has to be known.
   element["word-delete"].hidden = word === spans.length - 1;
   const { columns } = crossMap(translation);
-  fillSelect(element["word-look"], [["", label("lookNowhere")], ...columns.map((column, i) => [i, column])], "");
+  fillSelect(element["word-look"], [["", `(${label("asTrained")})`], ...columns.map((column, i) => [i, column])], "");
   element["word-look"].disabled = false;
   element["word-others"].replaceChildren();
   try {
@@ -110,12 +111,12 @@ async function showMenu() {
 }
 
 /** The cross attention between words, in the selected layers and heads. @param {Translation} translation */
-const crossMap = (translation) => selectedMap(translation.maps.cross, state.site === "cross" ? state.layer : "mean", state.site === "cross" ? state.head : "mean", "words");
+const crossMap = (translation) => selectedMap(translation.maps.cross, state.site === "cross" ? state.layer : MEAN, state.site === "cross" ? state.head : MEAN, "words");
 
 /** All the weight of a word's row goes to one source word. @param {number} word @param {number} column */
 function lookAt(word, column) {
   if (!shown) return;
-  if (state.site !== "cross") Object.assign(state, { site: "cross", layer: "mean", head: "mean" });
+  if (state.site !== "cross") Object.assign(state, { site: "cross", layer: MEAN, head: MEAN });
   setWeight(crossMap(shown), word, column, 1);
   page.refresh();
 }
@@ -226,7 +227,7 @@ function listenToWordDrag() {
     addEventListener("click", ignore, { capture: true, once: true });
     setTimeout(() => { removeEventListener("click", ignore, { capture: true }); }, 0);
     if (column === null || !shown) return;
-    const [piece] = selectedMap(shown.maps.cross, "mean", "mean").columnSpans[column]; // pieces or words, as in the map
+    const [piece] = selectedMap(shown.maps.cross, MEAN, MEAN).columnSpans[column]; // pieces or words, as in the map
     const words = crossMap(shown).columnSpans;
     lookAt(dragged.word, words.findIndex(([start, end]) => piece >= start && piece < end));
   });
@@ -271,8 +272,7 @@ export function listenToTranslation(thePage) {
     }
   });
   element.copy.addEventListener("click", async () => {
-    const copying = navigator.clipboard && shown ? navigator.clipboard.writeText(shown.text) : Promise.reject();
-    page.say(label(await copying.then(() => "copiedText", () => "copyTextFailed")));
+    if (shown) page.say(label(await copied(shown.text) ? "copiedText" : "copyTextFailed"));
   });
   listenToWordDrag();
 }

@@ -75,5 +75,3 @@ export const TERMS = [
 
 /** A label in which {0}, {1} ... are replaced by the values. */
 export const label = labelFrom(TEXTS);
-
-export const labelNames = Object.fromEntries(Object.entries(TEXTS).map(([code, texts]) => [code, Object.keys(texts)]));
