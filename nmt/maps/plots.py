@@ -307,7 +307,7 @@ def draw_on(
 
 def _most(look: Look, *maps: np.ndarray) -> float:
     """The weight with the strongest color: that of the look, or the largest of the maps."""
-    return look.max_weight or max(*(float(weights.max()) for weights in maps), 1e-6)
+    return float(look.max_weight or max(*(weights.max() for weights in maps), 1e-6))
 
 
 def _check_labels(shape: Sequence[int], source_labels: Sequence[str], target_labels: Sequence[str]) -> None:
