@@ -17,6 +17,7 @@ from nmt.data.split import PARTS, split_corpus
 from nmt.data.vocabulary import learned_tokenizers
 from nmt.files import cache_folder, check_folder, check_writable
 from nmt.tables import Table
+from nmt.text.normalize import letters_and_digits
 from nmt.training.start_from import finished_run, start_tokenizers
 from nmt.training.translation import parallel_corpora
 
@@ -27,11 +28,11 @@ _CRLF = "lines on either side that end in CR LF"
 _WITHOUT_EXAMPLES = ("punctuation between spaces", OLD_TONE_MARKS, NEW_TONE_MARKS, _CRLF)
 _LEGEND = """
 Unless a filter is turned off, training drops pairs with an empty side, duplicates, pairs that share a line with another
-split, pairs with swapped languages, and pairs that are too long or too unequal in length. Training measures length in
-pieces and applies data.detokenize first. This table counts words and describes the files as they are. In every line,
-nmt composes letters with their marks (NFC), drops invisible characters that the script does not need, and cleans up
-control characters, spaces, U+2581 and CR LF. It changes nothing else, unless tokenizer.tone_marks=old or new gives
-Vietnamese tone marks one style.
+split (whatever its case, punctuation and spaces), pairs with swapped languages, and pairs that are too long or too
+unequal in length. Training measures length in pieces and applies data.detokenize first. This table counts words and
+describes the files as they are. In every line, nmt composes letters with their marks (NFC), drops invisible characters
+that the script does not need, and cleans up control characters, spaces, U+2581 and CR LF. It changes nothing else,
+unless tokenizer.tone_marks=old or new gives Vietnamese tone marks one style.
 
 The first lines with each defect:
 """
@@ -85,7 +86,10 @@ def _report(job: Job[PrepareSettings]) -> None:
     check_files([*train, *tests], direction)
     start = finished_run(settings, Path(settings.run_dir))
     cache = cache_folder(settings.cache_dir)
-    held_out = {prefix: {line for side in read_pairs(prefix, direction) for line in side if line} for prefix in tests}
+    held_out = {
+        prefix: {letters_and_digits(line) for side in read_pairs(prefix, direction) for line in side if line}
+        for prefix in tests
+    }
 
     inspections, seen, all_held_out = dict[str, Inspection](), Seen(set(), set()), set[str]().union(*held_out.values())
     for prefix in train:

@@ -30,7 +30,7 @@ from nmt.text import TokenizerPair, changes, normalize
 logger = logging.getLogger(__name__)
 
 # Part of the cache key. Increment it when a code change gives different rows for the same files and settings.
-_FORMAT = 6
+_FORMAT = 7
 _CHUNK = 10_000
 _LOG_EVERY = 1_000_000
 # Some pairs, such as names and numbers, have equal sides, but between two languages their share is far below this.

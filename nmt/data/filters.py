@@ -12,6 +12,7 @@ from nmt.config.direction import Direction
 from nmt.data.corpus import Pairs
 from nmt.data.inspection import swapped_check
 from nmt.errors import Mistake
+from nmt.text.normalize import letters_and_digits
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,8 @@ class Filters:
     max_tokens: largest allowed length of a side, in pieces, including EOS.
     max_ratio: largest allowed ratio of the longer to the shorter side, in pieces, including EOS.
     drop_duplicates: keep only the first of identical pairs.
-    drop_overlap: drop a pair whose source or target is also in the held-out corpora.
+    drop_overlap: drop a pair whose source or target is also in the held-out corpora, whatever its case, punctuation
+        and spaces there.
     drop_swapped: drop a pair whose sides are in each other's language, if one language is Vietnamese.
     Raises Mistake for limits that no pair can satisfy.
     """
@@ -47,14 +49,13 @@ class Filters:
         """Returns a function reason(source, target, may_repeat=False) that says why to drop a pair, or '' to keep it.
 
         The reasons are 'empty', 'duplicate', 'overlap' and 'swapped'; the first one that applies is returned. With
-        may_repeat, no pair counts as a duplicate. A side is a line or a whole document. Sides are compared without
-        normalization, so they must be normalized already. The function remembers a 16-byte digest of each pair, not its
-        text.
+        may_repeat, no pair counts as a duplicate. A side is a line or a whole document. Sides must be normalized
+        already. The function remembers a 16-byte digest of each pair, not its text.
         """
         sources, targets, seen = set[str](), set[str](), set[bytes]()
         for pairs in held_out:
-            sources.update(pairs.source)
-            targets.update(pairs.target)
+            sources.update(map(letters_and_digits, pairs.source))
+            targets.update(map(letters_and_digits, pairs.target))
         swapped = swapped_check(direction) if self.drop_swapped else None
 
         def reason(source: str, target: str, may_repeat: bool = False) -> str:
@@ -68,7 +69,7 @@ class Filters:
                 return "empty"
             if repeated:
                 return "duplicate"
-            if self.drop_overlap and (source in sources or target in targets):
+            if self.drop_overlap and (letters_and_digits(source) in sources or letters_and_digits(target) in targets):
                 return "overlap"
             return "swapped" if swapped and swapped(source, target) else ""
 

@@ -20,12 +20,13 @@ from nmt.errors import Mistake
 from nmt.files import read_json
 from nmt.text import Tokenizer, normalize
 from nmt.text.lines import iter_lines
+from nmt.text.normalize import letters_and_digits
 from nmt.text.tone_marks import ToneMarks, tone_marks_of_file, with_tone_marks
 
 logger = logging.getLogger(__name__)
 
 # Part of the cache key. Increment it when a code change gives different rows for the same files and settings.
-_FORMAT = 4
+_FORMAT = 5
 _CHUNK = 10_000
 # A line is stored as a pair with an empty target, so that lines are read and batched in the same way as pairs.
 _FEATURES = Features({"source": List(Value("int32")), "target": List(Value("int32"))})
@@ -97,7 +98,7 @@ class LineFilters:
     """Which training lines are kept: lines that are not empty and have at most `max_tokens` pieces, including EOS.
 
     drop_duplicates: keep only the first of identical lines; drop_overlap: drop lines that also occur among the
-    validation or excluded lines.
+    validation or excluded lines, whatever their case, punctuation and spaces there.
     """
 
     max_tokens: int
@@ -128,7 +129,9 @@ def encoded_lines(lines: Sequence[Lines], tokenizer: Tokenizer) -> list[list[int
 def _write(split: Split, tokenizer: Tokenizer, filters: LineFilters, folder: Path) -> None:
     logger.info("Tokenizing the training lines")
     held_out = (
-        {line for part in (*split.valid, *split.excluded) for line in part} if filters.drop_overlap else set[str]()
+        {letters_and_digits(line) for part in (*split.valid, *split.excluded) for line in part}
+        if filters.drop_overlap
+        else set[str]()
     )
     dropped, seen, kept, tokens = Counter[str](), set[bytes](), [0] * len(split.train), 0
     with ArrowWriter(features=_FEATURES, path=str(folder / "pairs.arrow")) as writer:
@@ -142,7 +145,7 @@ def _write(split: Split, tokenizer: Tokenizer, filters: LineFilters, folder: Pat
                         dropped["empty"] += 1
                     elif filters.drop_duplicates and digest in seen:
                         dropped["duplicate"] += 1
-                    elif line in held_out:
+                    elif held_out and letters_and_digits(line) in held_out:
                         dropped["overlap"] += 1
                     elif len(ids) >= filters.max_tokens:
                         dropped["too long"] += 1

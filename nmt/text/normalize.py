@@ -27,6 +27,26 @@ def normalize(text: str) -> str:
     return unicodedata.normalize("NFC", _BLANKS.sub(" ", text).strip(" "))
 
 
+def letters_and_digits(text: str) -> str:
+    """The letters, marks and digits of a text, in small letters; the text itself if it has none.
+
+    Equal for two copies of a sentence that differ only in case, punctuation or spaces.
+    """
+    return text.casefold().translate(_PUNCTUATION) or text
+
+
+class _Punctuation(dict[int, int | None]):
+    """A table for str.translate that drops punctuation, symbols, spaces and control characters; it fills itself."""
+
+    def __missing__(self, character: int) -> int | None:
+        kept = None if unicodedata.category(chr(character))[0] in "PSZC" else character
+        self[character] = kept
+        return kept
+
+
+_PUNCTUATION = _Punctuation()
+
+
 def changes(text: str) -> tuple[str, ...]:
     """The kinds of change that `normalize` makes to the line; empty if and only if it makes none.
 

@@ -40,6 +40,26 @@ def test_each_reason_by_hand():
     assert dropped == {"empty": 2, "duplicate": 1, "overlap": 2}
 
 
+@pytest.mark.parametrize(
+    "copy",
+    [
+        ("that means “the split” is much earlier", "x"),
+        ("That  means: the split is much earlier?", "x"),
+        ("x", "Điều này có nghĩa là... sớm hơn"),
+        ("x", '"ĐIỀU NÀY CÓ NGHĨA LÀ, SỚM HƠN!"'),
+    ],
+)
+def test_a_copy_that_differs_in_case_punctuation_or_spaces_is_an_overlap(copy: tuple[str, str]) -> None:
+    held_out = Pairs(["That means the split is much earlier."], ["Điều này có nghĩa là sớm hơn."])
+    assert kept(Filters(), [copy], held_out) == ([], {"overlap": 1})
+
+
+def test_another_word_accent_or_number_is_no_overlap():
+    held_out = Pairs(["Room 12", "..."], ["Phòng 12", "..."])
+    pairs = [("Room 13", "Phong 12"), ("A room 12", "Phòng 1"), ("!!!", "?")]
+    assert kept(Filters(), pairs, held_out) == (pairs, Counter())
+
+
 def test_a_pair_counts_under_the_first_reason():
     pairs = [("c", "s"), ("c", "s"), ("", ""), ("", "")]
     assert kept(Filters(), pairs, Pairs(["c"], [])) == ([], {"overlap": 1, "duplicate": 1, "empty": 2})

@@ -64,7 +64,7 @@ def test_rows_are_the_lines_in_their_order_and_know_their_file(file: Path, tmp_p
 def test_each_filter_drops_its_lines(tmp_path: Path, file: Path) -> None:
     path, held, test = (tmp_path / f"{name}.en" for name in ("a", "held", "test"))
     test.write_text("tested\n", encoding="utf-8")
-    path.write_text("one\n\none\nseen\ntested\n" + "very " * 50 + "long\n", encoding="utf-8")
+    path.write_text("one\n\none\nSeen!\ntested\n" + "very " * 50 + "long\n", encoding="utf-8")
     held.write_text("seen\n", encoding="utf-8")
     filters = LineFilters(max_tokens=40, drop_duplicates=True, drop_overlap=True)
     rows, report = training_lines(
