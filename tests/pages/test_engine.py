@@ -44,6 +44,8 @@ pytestmark = pytest.mark.unchecked
 
 SOAK = os.environ.get("FUZZ") == "soak"
 CHECKOUT = Path(__file__).resolve().parents[2]
+# All combinations are tested in so many parts, which can run one by one or side by side.
+PARTS = 12
 # Sums of a few hundred float32 numbers differ by a few units of their last digits from those in float64.
 CLOSE = 1e-4
 
@@ -373,8 +375,9 @@ def test_links_and_error_rates_are_those_of_the_server(page: Any, base: LoadedRu
 
 
 @pytest.mark.skipif(not SOAK, reason="All combinations take minutes; make soak tries them.")
-def test_every_combination_computes_as_torch(page: Any, base: LoadedRun) -> None:
-    for number, (name, model) in enumerate(every_model()):
+@pytest.mark.parametrize("part", range(PARTS))
+def test_every_combination_computes_as_torch(page: Any, base: LoadedRun, part: int) -> None:
+    for number, (name, model) in [*enumerate(every_model())][part::PARTS]:
         try:
             run = random_run(base, model, joint=number % 5 == 0)
             check_model(page, run, webassembly=number % 4 > 0)

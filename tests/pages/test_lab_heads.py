@@ -58,6 +58,31 @@ def test_a_thumbnail_is_the_large_map_that_a_click_on_it_shows(lab: Any) -> None
         np.testing.assert_allclose(image["pixels"], expected, rtol=0, atol=8)
 
 
+def test_a_change_asks_and_draws_nothing_again_of_a_translation_that_stays(lab: Any) -> None:
+    show(lab, text=TEXT, unit="words")
+    asked: list[str] = []
+    lab.on("request", lambda request: asked.append(request.url.rpartition("/")[2]))
+    lab.locator("#intact .cell").first.click()
+    lab.get_by_role("button", name="Block at every step").first.click()
+    lab.locator("#changes li").first.wait_for()
+    lab.locator("#results[aria-busy='false'] #changed .cell").first.wait_for()
+    lab.locator(".heads").first.evaluate("(table) => { table.dataset.kept = 'yes'; }")
+    lab.get_by_role("button", name="Equal weights").first.click()
+    lab.locator("#changes li:nth-child(2)").wait_for()
+    lab.locator("#results[aria-busy='false'] #changed .cell").first.wait_for()
+    assert asked.count("intervene") == 2
+    assert asked.count("alternatives") == 1
+    assert lab.locator(".heads[data-kept]").count() == 1
+    lab.locator("#unit").select_option("pieces")
+    lab.locator(".heads:not([data-kept])").first.wait_for()
+    for text in ("two three.", TEXT):
+        lab.locator("#text").fill(text)
+        lab.locator("#ask button[type='submit']").click()
+        lab.locator("#results[aria-busy='false'] #intact .map svg").wait_for()
+    assert asked.count("alternatives") == 1, "no word is selected"
+    assert lab.locator(".heads td canvas").first.evaluate("canvas => canvas.height") > 0
+
+
 def test_the_entropies_are_those_of_the_library(lab: Any, address: str) -> None:
     show(lab, text=TEXT, site="decoder_self", unit="words")
     body = {"run": "maps_transformer", "text": TEXT}

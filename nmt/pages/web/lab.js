@@ -113,7 +113,7 @@ async function refresh() {
       attend("own", asSecond), first.intact.text ? attend("reading", { ...asSecond, target: first.intact.text }) : null,
     ])) : [null, null];
     // Assign all at once, so that the page never mixes answers to different questions.
-    answers = { ...first, original, other, reading };
+    answers = { ...first, intact: sameOrNew(first.intact), original, other, reading };
     subject = { run, source, second };
     element.status.textContent = "";
     show();
@@ -122,6 +122,14 @@ async function refresh() {
     if (!isOutdated(error) && isCurrent() && subject.second === state.second) show(); // a search had begun to replace it
     report(error);
   }
+}
+
+/** The translation on the page if an answer repeats it, so that what is known about it is not asked and drawn again. @param {Translation} translation */
+function sameOrNew(translation) {
+  const { intact } = answers;
+  const isSame = intact && isCurrent() && intact.text === translation.text && intact.log_probs.length === translation.log_probs.length
+    && intact.log_probs.every((logProb, i) => intact.ids[i] === translation.ids[i] && Math.abs(logProb - translation.log_probs[i]) < 1e-4);
+  return isSame ? intact : translation;
 }
 
 /** Whether the answers belong to the selected run and sentence. */

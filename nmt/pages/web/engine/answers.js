@@ -163,6 +163,20 @@ function translationOf(run, source, target, { logProbs, maps }) {
   };
 }
 
+/** The indices of the largest numbers, the largest first; sorting all pieces of a vocabulary would take much longer. @param {import("./models/vectors.js").Vector} numbers @param {number} count */
+function likeliest(numbers, count) {
+  /** @type {number[]} */
+  const best = [];
+  for (let index = 0; index < numbers.length; index++) {
+    if (best.length === count && numbers[index] <= numbers[best[count - 1]]) continue;
+    let place = best.length;
+    while (place && numbers[best[place - 1]] < numbers[index]) place--;
+    best.splice(place, 0, index);
+    if (best.length > count) best.pop();
+  }
+  return best;
+}
+
 /** The mean of some maps of the same size, or the one with that index. @param {number[][][]} maps @param {number | null | undefined} index */
 function chosenMap(maps, index) {
   if (index != null) return maps[index];
@@ -239,8 +253,7 @@ export const ANSWERS = {
     const { source, target } = await pairOf(run, question, pause);
     const { logProbs } = forcedOf(run, source, target);
     return {
-      alternatives: logProbs.map((ofPiece) => [...ofPiece.keys()].sort((a, b) => ofPiece[b] - ofPiece[a]).slice(0, question.number)
-        .map((id) => ({ piece: run.target.list[id], id, log_prob: ofPiece[id] }))),
+      alternatives: logProbs.map((ofPiece) => likeliest(ofPiece, question.number ?? 1).map((id) => ({ piece: run.target.list[id], id, log_prob: ofPiece[id] }))),
     };
   },
 

@@ -1,6 +1,7 @@
 // @ts-check
 // All heads at a glance: a small map of every layer and head of the selected site. A click selects it for the large map.
 
+import { scale } from "../colors.js";
 import { clamp, element, hit, listenToTable, make } from "../dom.js";
 import { label } from "../i18n.js";
 import { MEAN, choiceOf, choicesOf, entropyOf } from "../map.js";
@@ -23,6 +24,11 @@ import { state } from "./state.js";
  */
 
 const LEAST = 28, MOST = 54, GAP = 10;
+/** @type {number[][]} */
+const NO_RATES = [];
+
+/** What the tables were drawn from. @type {unknown[]} */
+let drawnFrom = [];
 
 /** The alignment error rate of each layer and head, where the alignment of the sentence is known. @type {Map<string, number[][]>} */
 const errorRates = new Map();
@@ -69,7 +75,7 @@ function tableOf({ run, maps, layer, head, layerKey, headKey }, room, rates) {
 }
 
 /**
- * Draws a table for each run, except those with a single head.
+ * Draws a table for each run, except those with a single head, unless it is there already.
  * @param {() => Shown[]} shown what the page shows now, also when error rates arrive later @param {(error: unknown) => void} report
  */
 export function drawHeads(shown, report) {
@@ -81,7 +87,10 @@ export function drawHeads(shown, report) {
   for (const { run } of isKnown ? several : []) if (!errorRates.has(rateKey(run))) askErrorRates(run, () => drawHeads(shown, report), report);
   const isBeside = matchMedia("(min-width: 1000px)").matches && !element.results.classList.contains("several");
   const width = element.maps.clientWidth - 32, room = (isBeside ? 0.42 * width : width / (matchMedia("(min-width: 1000px)").matches ? several.length : 1)) - 62;
-  const rates = several.map(({ run }) => isKnown ? errorRates.get(rateKey(run)) ?? [] : []);
+  const rates = several.map(({ run }) => isKnown ? errorRates.get(rateKey(run)) ?? NO_RATES : NO_RATES);
+  const from = [state.unit, room, scale(), ...several.flatMap(({ run, maps, layer, head }, i) => [run, maps, layer, head, rates[i]])];
+  if (from.length === drawnFrom.length && from.every((value, i) => value === drawnFrom[i])) return;
+  drawnFrom = from;
   element["heads-tables"].replaceChildren(...several.map((one, i) => make("div", { class: "scroll" }, ...several.length > 1 ? [make("h3", {}, one.run)] : [], tableOf(one, room, rates[i]))));
   element["heads-hint"].textContent = label(rates.some((rate) => rate.length) ? "headsHintRates" : "headsHint");
   const wanted = focused && element["heads-tables"].querySelector(`[data-layer-key="${focused.layerKey}"][data-layer="${focused.layer}"][data-head="${focused.head}"]`);

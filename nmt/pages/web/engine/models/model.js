@@ -34,8 +34,8 @@ import { linear, logSoftmax } from "./vectors.js";
  * @property {(source: number[], watch?: WatchSite) => any} encode
  * @property {(memory: any) => any} start
  * @property {(pieces: number[], states: any[], memory: any, watch?: WatchSite) => { features: Vector[], states: any[] }} advance
- * @property {(pieces: number[], memory: any, watch?: WatchSite) => Vector[]} [decode] the inputs of the output layer at all
- *   positions at once, for a model whose positions do not wait for each other
+ * @property {(pieces: number[], memory: any, watch?: WatchSite) => Decoded} [decode] the same at all positions at once, for a
+ *   model whose positions do not wait for each other
  */
 
 export const BOS = 2;
@@ -58,6 +58,7 @@ export function step(model, pieces, states, memory, watch) {
   return { logProbs: linear(model.output, features).map(logSoftmax), states: next };
 }
 
+/** The inputs of the output layer at some positions, and the State after them. @typedef {{ features: Vector[], state: any }} Decoded */
 /** The numbers behind each row of a map, by site and layer. @typedef {Record<string, Attended[][]>} Maps */
 /** A source as the decoder attends to it, and the encoder's own maps. @typedef {{ memory: any, maps: Maps }} Reading */
 
@@ -82,22 +83,28 @@ export function read(model, source) {
  */
 export function force(model, { memory, maps: ofEncoder }, target) {
   const { maps, watch } = recorded(model, (site) => site !== "encoder_self");
-  const logProbs = linear(model.output, featuresOf(model, memory, target, watch)).map(logSoftmax);
-  return { logProbs, maps: { ...ofEncoder, ...maps } };
+  return { logProbs: likelihoods(model, memory, target, watch).logProbs, maps: { ...ofEncoder, ...maps } };
 }
 
-/** The inputs of the output layer at each position of a target, EOS included. @param {Model} model @param {any} memory @param {number[]} target ids without BOS and EOS @param {WatchSite} [watch] */
-export function featuresOf(model, memory, target, watch) {
+/** log p of every piece at each position of a target, the one after it included, and the State then. @param {Model} model @param {any} memory @param {number[]} target ids without BOS and EOS @param {WatchSite} [watch] */
+export function likelihoods(model, memory, target, watch) {
+  const { features, state } = decoded(model, memory, target, watch);
+  return { logProbs: linear(model.output, features).map(logSoftmax), state };
+}
+
+/** Reads BOS and a target. @param {Model} model @param {any} memory @param {number[]} target ids without BOS and EOS @param {WatchSite} [watch] @returns {Decoded} */
+export function decoded(model, memory, target, watch) {
   const pieces = [BOS, ...target];
-  return model.decode ? model.decode(pieces, memory, watch) : decodeInSteps(model, pieces, memory, watch);
+  return model.decode ? model.decode(pieces, memory, watch) : decodedInSteps(model, pieces, memory, watch);
 }
 
-/** @param {Model} model @param {number[]} pieces @param {any} memory @param {WatchSite} [watch] */
-function decodeInSteps(model, pieces, memory, watch) {
+/** @param {Model} model @param {number[]} pieces @param {any} memory @param {WatchSite} [watch] @returns {Decoded} */
+function decodedInSteps(model, pieces, memory, watch) {
   let state = model.start(memory);
-  return pieces.map((piece) => {
+  const features = pieces.map((piece) => {
     const { features: [feature], states: [next] } = model.advance([piece], [state], memory, watch);
     state = next;
     return feature;
   });
+  return { features, state };
 }

@@ -82,10 +82,15 @@ export class Transformer {
     return { features, states: next };
   }
 
-  /** The inputs of the output layer at all positions of a target: position t sees the pieces up to t. @param {number[]} pieces @param {Memory} memory @param {WatchSite} [watch] */
+  /** The inputs of the output layer at all positions of a target, of which position t sees the pieces up to t, and the State after them. @param {number[]} pieces @param {Memory} memory @param {WatchSite} [watch] */
   decode(pieces, memory, watch) {
-    return this.#read(pieces, [...pieces.keys()], memory, watch, (added) => pieces.map((_, t) => (
-      byHead(added.keys.length, (head) => added.keys[head].slice(0, t + 1), (head) => added.values[head].slice(0, t + 1)))));
+    /** @type {State} */
+    const state = { past: [], position: pieces.length };
+    const features = this.#read(pieces, [...pieces.keys()], memory, watch, (added) => {
+      state.past.push(added);
+      return pieces.map((_, t) => byHead(added.keys.length, (head) => added.keys[head].slice(0, t + 1), (head) => added.values[head].slice(0, t + 1)));
+    });
+    return { features, state };
   }
 
   /** The decoder stack. `keep` returns what each row sees in self-attention, given the keys and values of all rows. @param {number[]} pieces @param {number[]} positions @param {Memory} memory @param {WatchSite | undefined} watch @param {(added: KeysValues, layer: number) => KeysValues[]} keep */
@@ -119,7 +124,13 @@ function sublayer(weights, about) {
 /** FFN(x) = max(0, x W1 + b1) W2 + b2 (section 3.3). @param {Weights} weights */
 function feedForward(weights) {
   const inner = weights.linear("inner"), outer = weights.linear("outer");
-  return (/** @type {Vector[]} */ x) => linear(outer, linear(inner, x).map((hidden) => hidden.map((entry) => Math.max(0, entry))));
+  return (/** @type {Vector[]} */ x) => linear(outer, linear(inner, x).map(rectified));
+}
+
+/** max(0, x), in place. @param {Vector} x */
+function rectified(x) {
+  for (let index = 0; index < x.length; index++) if (x[index] < 0) x[index] = 0;
+  return x;
 }
 
 /** @type {Norm} */
@@ -133,10 +144,14 @@ function norm(weights, about) {
 /** g (x - mean) / deviation + b (Ba et al. 2016). @param {Vector} g @param {Vector} b @param {number} eps @returns {Norm} */
 function layerNorm(g, b, eps) {
   return (x) => {
-    const mean = x.reduce((sum, entry) => sum + entry, 0) / x.length;
-    const variance = x.reduce((sum, entry) => sum + (entry - mean) ** 2, 0) / x.length;
-    const deviation = Math.sqrt(variance + eps);
-    return x.map((entry, index) => g[index] * (entry - mean) / deviation + b[index]);
+    let sum = 0, squares = 0;
+    for (let index = 0; index < x.length; index++) sum += x[index];
+    const mean = sum / x.length;
+    for (let index = 0; index < x.length; index++) squares += (x[index] - mean) ** 2;
+    const deviation = Math.sqrt(squares / x.length + eps);
+    const result = new Float64Array(x.length);
+    for (let index = 0; index < x.length; index++) result[index] = g[index] * (x[index] - mean) / deviation + b[index];
+    return result;
   };
 }
 

@@ -155,9 +155,9 @@ export const sigmoid = (x) => 1 / (1 + Math.exp(-x));
 /** log softmax(x), in place. @param {Vector} logits */
 export function logSoftmax(logits) {
   let highest = -Infinity;
-  for (const logit of logits) if (logit > highest) highest = logit;
+  for (let index = 0; index < logits.length; index++) if (logits[index] > highest) highest = logits[index];
   let sum = 0;
-  for (const logit of logits) sum += Math.exp(logit - highest);
+  for (let index = 0; index < logits.length; index++) sum += Math.exp(logits[index] - highest);
   const logOfSum = highest + Math.log(sum);
   for (let index = 0; index < logits.length; index++) logits[index] -= logOfSum;
   return logits;

@@ -1,7 +1,7 @@
 // @ts-check
 // Beam search for one sentence; with a beam of 1 it is greedy search. As nmt/decoding/beam.py and constraints.py.
 
-import { BOS, EOS, step } from "../models/model.js";
+import { BOS, EOS, likelihoods, step } from "../models/model.js";
 
 /** @typedef {import("../models/model.js").Model} Model */
 /** @typedef {import("../models/vectors.js").Vector} Vector */
@@ -38,24 +38,15 @@ export async function search(model, memory, sourceLength, settings, { prefix = [
   const { beam_size: beamSize, length_penalty: alpha, coverage_penalty: beta, min_length: minLength } = settings;
   const longest = longestOf(sourceLength + 1, lastOf(prefix), maxTarget, settings);
   const lengthFactor = (/** @type {number} */ length) => ((5 + length) / 6) ** alpha;
-  /** @type {Live[]} */
-  let live = [{ ids: [], logProb: 0, state: model.start(memory), covered: new Array(sourceLength).fill(0), rows: [] }];
+  const begun = beginnings(model, memory, prefix.slice(0, givenOf(prefix, longest)), sourceLength, watched);
+  for (const beginning of begun.slice(1)) await observe?.([beginning]);
+  let live = begun.slice(-1);
   /** @type {Hypothesis[]} */
   const finished = [];
-  for (let length = 1; live.length; length++) { // the number of pieces after this step
-    /** @type {Record<string, number[][][][]>} by site, layer, row and head */
-    const weights = Object.fromEntries(Object.entries(model.sites).map(([site, layers]) => [site, layers.map(() => [])]));
-    const { logProbs, states } = step(model, live.map(({ ids }) => ids.at(-1) ?? BOS), live.map(({ state }) => state), memory,
-      (site, layer) => (attended) => { weights[site][layer].push(attended.weights); });
-    const lastLayer = weights.cross[weights.cross.length - 1];
-    live = live.map((one, row) => {
-      const weight = meanOf(lastLayer[row]);
-      return {
-        ...one,
-        covered: one.covered.map((sum, position) => sum + weight[position]),
-        rows: watched ? [...one.rows, weights[watched].map((ofLayer) => ofLayer[row])] : [],
-      };
-    });
+  for (let length = begun.length; live.length; length++) { // the number of pieces after this step
+    const { weights, watch } = recordedWeights(model);
+    const { logProbs, states } = step(model, live.map(({ ids }) => ids.at(-1) ?? BOS), live.map(({ state }) => state), memory, watch);
+    live = live.map((one, row) => ({ ...one, ...attended(one, weights, row, watched) }));
     const only = longest === length ? EOS : prefix[length - 1] || undefined;
     // A hypothesis must not end before a later piece of the prefix.
     const least = Math.max(minLength, lastOf(prefix) + 1);
@@ -83,6 +74,51 @@ export async function search(model, memory, sourceLength, settings, { prefix = [
     const bound = highest / lengthFactor(alpha >= 0 ? longest : length + 1);
     return enough || longest <= length || best >= bound;
   }
+}
+
+/** The weights of all sites as they are computed, by site, layer, row and head. @typedef {Record<string, number[][][][]>} Weights */
+
+/** @param {Model} model */
+function recordedWeights(model) {
+  /** @type {Weights} */
+  const weights = Object.fromEntries(Object.entries(model.sites).map(([site, layers]) => [site, layers.map(() => [])]));
+  /** @type {import("../models/model.js").WatchSite} */
+  const watch = (site, layer) => (computed) => { weights[site][layer].push(computed.weights); };
+  return { weights, watch };
+}
+
+/** What a hypothesis has attended to after one more step, which computed a row of the weights. @param {Pick<Live, "covered" | "rows">} before @param {Weights} weights @param {number} row @param {string} watched */
+function attended({ covered, rows }, weights, row, watched) {
+  const weight = meanOf(weights.cross[weights.cross.length - 1][row]);
+  return {
+    covered: covered.map((sum, position) => sum + weight[position]),
+    rows: watched ? [...rows, weights[watched].map((ofLayer) => ofLayer[row])] : [],
+  };
+}
+
+/**
+ * The hypothesis after each piece of the given beginning of a translation, and before the first. All are read at once,
+ * which takes less time than steps; only the last one has the State to go on from.
+ * @param {Model} model @param {any} memory @param {number[]} given @param {number} sourceLength @param {string} watched @returns {Live[]}
+ */
+function beginnings(model, memory, given, sourceLength, watched) {
+  const empty = { ids: [], logProb: 0, state: null, covered: new Array(sourceLength).fill(0), rows: [] };
+  if (!given.length) return [{ ...empty, state: model.start(memory) }];
+  const { weights, watch } = recordedWeights(model);
+  const { logProbs, state } = likelihoods(model, memory, given.slice(0, -1), watch);
+  /** @type {Live[]} */
+  const begun = [empty];
+  for (const [row, piece] of given.entries()) {
+    const { ids, logProb, covered, rows } = begun[row];
+    begun.push({ ids: [...ids, piece], logProb: logProb + logProbs[row][piece], state, ...attended({ covered, rows }, weights, row, watched) });
+  }
+  return begun;
+}
+
+/** The number of pieces before the first free one; the search still has a piece to add. @param {number[]} prefix @param {number} longest */
+function givenOf(prefix, longest) {
+  const free = prefix.findIndex((id) => !id);
+  return Math.min(free < 0 ? prefix.length : free, longest - 1);
 }
 
 /** The number of pieces up to the last one that is not free. @param {number[]} prefix */
