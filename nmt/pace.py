@@ -35,5 +35,6 @@ class Pace:
             return
         self.last_log = now
         rate = self.number / (now - self.start)
-        left = round((total - self.number) / rate)
-        logger.info("%d of %d %s, %.1f a second, %d:%02d left", self.number, total, self.done, rate, *divmod(left, 60))
+        minutes, seconds = divmod(round((total - self.number) / rate), 60)
+        left = f"{minutes}:{seconds:02}" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"
+        logger.info("%d of %d %s, %.1f a second, %s left", self.number, total, self.done, rate, left)

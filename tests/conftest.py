@@ -22,7 +22,7 @@ import jaxtyping
 import pytest
 import torch
 from attention_runs import RUNS, train_all
-from forked import Forked, module, signalled_training
+from forked import Forked, killed, module, signalled_training
 from jobs import HIERARCHICAL, JOINED
 from tiny import TINY, write_corpora
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -96,12 +96,22 @@ def session_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def start(corpus: Path) -> Iterator[Start]:
     """Starts a command in the corpus folder; what still runs after the test is killed.
 
-    `sent` is a signal and the step of training after which it gets that.
+    `sent` is a signal and the step of training after which it gets that; `dies` are the arguments of forked.killed.
     """
     started: list[Forked] = []
 
-    def fork(name: str, *overrides: str, stdin: int | None = None, sent: tuple[int, int] | None = None) -> Forked:
-        program = partial(module, f"nmt.{name}") if sent is None else partial(signalled_training, f"nmt.{name}", *sent)
+    def fork(
+        name: str,
+        *overrides: str,
+        stdin: int | None = None,
+        sent: tuple[int, int] | None = None,
+        dies: tuple[Any, ...] | None = None,
+    ) -> Forked:
+        program = partial(module, f"nmt.{name}")
+        if sent is not None:
+            program = partial(signalled_training, f"nmt.{name}", *sent)
+        if dies is not None:
+            program = partial(killed, f"nmt.{name}", *dies)
         started.append(Forked(program, [f"nmt.{name}", *overrides], corpus, stdin))
         return started[-1]
 

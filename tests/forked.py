@@ -7,6 +7,8 @@ only in what was imported before, which takes seconds every time. The programs t
 # ruff: noqa: SIM115  the streams live as long as their process
 
 import contextlib
+import importlib
+import itertools
 import multiprocessing
 import os
 import runpy
@@ -17,6 +19,7 @@ import threading
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["nmt.commands.train", "nmt.commands.translate", "preloaded"])
@@ -121,4 +124,22 @@ def signalled_training(name: str, number: int, step: int) -> None:
             os.kill(os.getpid(), number)
 
     Progress.on_train_batch_end = signalled
+    module(name)
+
+
+def killed(name: str, at: str, number: int) -> None:
+    """A command that kills itself when the function `at`, as 'module:name', is called for the `number`th time."""
+    module_name, _, path = at.partition(":")
+    owner: Any = importlib.import_module(module_name)
+    *parents, attribute = path.split(".")
+    for parent in parents:
+        owner = getattr(owner, parent)
+    own, calls = getattr(owner, attribute), itertools.count(1)
+
+    def counted(*given: Any, **options: Any) -> Any:
+        if next(calls) == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return own(*given, **options)
+
+    setattr(owner, attribute, counted)
     module(name)

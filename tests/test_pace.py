@@ -16,9 +16,12 @@ def test_it_logs_rate_and_remaining_time_but_not_too_often(
         for seconds, new in ((4, 7), (10, 13), (15, 3), (21, 19), (30, 58)):
             now[0] = seconds
             told(new, 100)
+        now[0] = 50
+        told(0, 15_100)
     assert [record.getMessage() for record in caplog.records] == [
         "20 of 100 sentences translated, 2.0 a second, 0:40 left",
         "42 of 100 sentences translated, 2.0 a second, 0:29 left",
+        "100 of 15100 sentences translated, 2.0 a second, 2:05:00 left",
     ]
 
 

@@ -184,10 +184,10 @@ def _check(name: str, override: Override, sweep: bool) -> None:
     if override.is_hydra_override() or override.key_or_group == "hydra":
         _check_hydra_setting(name, override)
         return
-    if name == "translate" and key in ("input", "source", "out", "output"):
+    if name == "translate" and key in ("source", "out"):
         raise Mistake(
-            f"nmt.translate has no key {key}: it reads standard input and writes to standard output, as in < in.en > "
-            "out.vi."
+            f"nmt.translate has no key {key}: write < in.en > out.vi for one file, or input=FILES output=FOLDER for "
+            "many."
         )
     typed = override.value()
     values = typed.list if isinstance(typed, ChoiceSweep) else [] if isinstance(typed, Sweep) else [typed]

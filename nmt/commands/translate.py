@@ -1,49 +1,55 @@
-"""nmt.translate: standard input to standard output, line by line."""
+"""nmt.translate: standard input to standard output, line by line; or files to a folder, in parts."""
 
+import glob
 import json
 import logging
+import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from nmt.commands.translate_settings import TranslateSettings
 from nmt.config.direction import Direction
 from nmt.config.job import Job
+from nmt.config.keys import leaves
+from nmt.data.cache import content_key, file_digest
 from nmt.data.inspection import foreign_check
 from nmt.decoding.translatable import UnknownLines
-from nmt.decoding.translator import Translation
+from nmt.decoding.translation_job import JobFile, Shard, open_job
+from nmt.decoding.translator import Translation, Translator
 from nmt.errors import Mistake
 from nmt.exports.engines import load_with_engine
-from nmt.files import existing_file
-from nmt.runs.search import build_translator
+from nmt.files import existing_file, folder_to_write
+from nmt.pace import Pace
+from nmt.runs.directory import tokenizer_hashes
+from nmt.runs.load import LoadedRun
+from nmt.runs.search import build_translator, search_config
+from nmt.text.compressed import compression
 from nmt.text.lines import text_lines
 
 logger = logging.getLogger(__name__)
 
 
 def translate(job: Job[TranslateSettings]) -> None:
-    """Translates every line of standard input as soon as possible; an empty line stays empty.
+    """Translates every line of standard input as soon as possible, or all files of `input`; empty lines stay empty.
 
-    Raises Mistake for a line that is not UTF-8, after printing the translations of the lines before it.
+    Raises Mistake for a line that is not UTF-8; on standard input, after printing the translations of the lines before
+    it.
     """
+    if job.settings.input is None:
+        _translate_standard_input(job.settings)
+    else:
+        _translate_files(job.settings)
+
+
+def _translate_standard_input(settings: TranslateSettings) -> None:
     if sys.stdin is None:
         raise Mistake("Standard input is closed. Give it a file, as in '< in.en', or a pipe.")
-    settings = job.settings
     prefix_file = None if settings.prefixes is None else existing_file("prefixes", settings.prefixes)
-    runs, engine = load_with_engine(settings.run_dir, settings.device, settings.precision, settings.engine)
-    if settings.document:
-        runs[0].require_context("document=true")
-    translator = build_translator(
-        runs,
-        settings.search,
-        settings.batch_tokens,
-        max_source_tokens=settings.max_source_tokens,
-        minimum_bayes_risk=settings.minimum_bayes_risk,
-        verbatim=settings.verbatim,
-        engine=engine,
-        workers=settings.workers,
-    )
-    lines = _with_language_check(text_lines(sys.stdin.buffer, "Standard input"), runs[0].direction)
+    runs, translator = _load(settings)
+    language = LanguageCheck(runs[0].direction)
+    lines = language.watch(text_lines(sys.stdin.buffer, "Standard input"))
     if prefix_file is None:
         pairs: Iterator[tuple[str, str]] = ((line, "") for line in lines)
     else:
@@ -61,23 +67,144 @@ def translate(job: Job[TranslateSettings]) -> None:
         logger.warning("%s", unknown.warning)
 
 
-def _with_language_check(lines: Iterator[str], direction: Direction) -> Iterator[str]:
-    """Yields the lines, and warns about the first one that seems to be in the wrong language."""
-    foreign = foreign_check(direction)
-    for number, line in enumerate(lines, start=1):
-        if foreign and foreign(line):
-            logger.warning(
-                "Line %d does not look like %s, but this run translates from %s into %s: check the input, or use a "
-                "run with direction=%s-%s.",
-                number,
-                direction.source,
-                direction.source,
-                direction.target,
-                direction.target,
-                direction.source,
+def _translate_files(settings: TranslateSettings) -> None:
+    """Translates this process's share of the parts that are missing, and prints the files that are complete."""
+    shard = Shard(*settings.share)
+    paths = _input_files(settings.input or [])
+    folder = folder_to_write("output", settings.output)
+    runs, translator = _load(settings)
+    targets: dict[str, Path] = {}
+    for path in paths:
+        name = target_name(path, runs[0].direction, settings.format)
+        if name in targets:
+            raise Mistake(f"{targets[name]} and {path} would both become {name}: rename one, or translate it alone.")
+        targets[name] = path
+    made_with = _origin(runs, translator, settings)
+    files = open_job(folder, targets, made_with, settings.shard_lines, settings.document)
+    # Other processes finish parts meanwhile, but no two of them have the same share.
+    shares = [[index for index in file.missing() if shard.has(file.first_part + index)] for file in files]
+    lines = sum(file.lines[index] for file, indices in zip(files, shares, strict=True) for index in indices)
+    parts, missing = sum(len(file.lines) for file in files), sum(map(len, shares))
+    logger.info("%d parts, of which this process translates %d (%d lines)", parts, missing, lines)
+    pace = Pace("lines translated")
+    for file, indices in zip(files, shares, strict=True):
+        unknown, language = UnknownLines(), LanguageCheck(runs[0].direction, f"{file.source}, line")
+        for part in file.read(indices):
+            pairs = ((line, "") for line in language.watch(part.lines, part.first_line))
+            translated = translator.stream(pairs, settings.read_ahead, settings.document, part.first_line)
+            with file.writing(part) as text:
+                for number, line in enumerate(translated, start=part.first_line):
+                    unknown.note(number, line.unknown_characters)
+                    text.writelines(f"{row}\n" for row in FORMATS[settings.format](number, line.translations))
+                    pace(1, lines)
+        if unknown.lines:
+            logger.warning("%s: %s", file.source, unknown.warning)
+        file.join()
+    _report(files)
+
+
+def _report(files: Sequence[JobFile]) -> None:
+    """Prints the complete files, and says what is missing of the others."""
+    for file in files:
+        # Another process may have finished the last part since this one looked.
+        if file.join():
+            print(file.target)
+        else:
+            logger.info(
+                "%s: %d of %d parts are missing. They belong to other shards; the last process to finish joins the "
+                "parts.",
+                file.target,
+                len(file.missing()),
+                len(file.lines),
             )
-            foreign = None
-        yield line
+
+
+def _load(settings: TranslateSettings) -> tuple[list[LoadedRun], Translator]:
+    runs, engine = load_with_engine(settings.run_dir, settings.device, settings.precision, settings.engine)
+    if settings.document:
+        runs[0].require_context("document=true")
+    translator = build_translator(
+        runs,
+        settings.search,
+        settings.batch_tokens,
+        max_source_tokens=settings.max_source_tokens,
+        minimum_bayes_risk=settings.minimum_bayes_risk,
+        verbatim=settings.verbatim,
+        engine=engine,
+        workers=settings.workers,
+    )
+    return runs, translator
+
+
+def _input_files(names: Sequence[str]) -> list[Path]:
+    """The files of `input`, with patterns such as parts/*.en replaced by the files that match."""
+    paths: list[Path] = []
+    for name in names:
+        if glob.has_magic(name) and not os.path.lexists(name):
+            matching = sorted(filter(os.path.isfile, glob.glob(name)))
+            if not matching:
+                raise Mistake(f"input is {name}, which matches no file; check the pattern.")
+            paths += map(Path, matching)
+        else:
+            paths.append(existing_file("input", name))
+    return list(dict.fromkeys(paths))
+
+
+def target_name(source: Path, direction: Direction, format: str) -> str:
+    """The name of a translated file: mono.en.gz becomes mono.vi.gz, text.txt becomes text.txt.vi."""
+    compressed = compression(source)
+    name = source.name.removesuffix(compressed).removesuffix(f".{direction.source}")
+    form = "" if format == "text" else f".{format}"
+    return f"{name}.{direction.target}{form}{'.gz' if compressed else ''}"
+
+
+def _origin(runs: Sequence[LoadedRun], translator: Translator, settings: TranslateSettings) -> dict[str, Any]:
+    """Everything on which the translation of a line depends, by the key of the setting."""
+    weights = [
+        content_key([file_digest(run.directory.weights), tokenizer_hashes(run.tokenizers, run.direction)])
+        for run in runs
+    ]
+    search = search_config(runs[0].settings.search, settings.search)
+    return {
+        "weights": weights,
+        "engine": settings.engine,
+        "precision": settings.precision,
+        "format": settings.format,
+        "document": settings.document,
+        "minimum_bayes_risk": settings.minimum_bayes_risk,
+        "verbatim": settings.verbatim,
+        "max_source_tokens": translator.max_source_tokens,
+        # The classes are named by their settings.
+        **{key: value for key, value in leaves(search, "search").items() if "_target_" not in key},
+        "search": str(search["_target_"]).rpartition(".")[2],
+    }
+
+
+class LanguageCheck:
+    """Warns about the first line that seems to be in the wrong language; `name` says what its number counts."""
+
+    def __init__(self, direction: Direction, name: str = "Line") -> None:
+        self.direction, self.name = direction, name
+        self._foreign = foreign_check(direction)
+
+    def watch(self, lines: Iterable[str], first: int = 1) -> Iterator[str]:
+        """Yields the lines, of which the first one has the number `first`."""
+        for number, line in enumerate(lines, start=first):
+            if self._foreign and self._foreign(line):
+                source, target = self.direction.source, self.direction.target
+                logger.warning(
+                    "%s %d does not look like %s, but this run translates from %s into %s: check the input, or use a "
+                    "run with direction=%s-%s.",
+                    self.name,
+                    number,
+                    source,
+                    source,
+                    target,
+                    target,
+                    source,
+                )
+                self._foreign = None
+            yield line
 
 
 def _with_prefixes(lines: Iterator[str], file: Path) -> Iterator[tuple[str, str]]:

@@ -1,15 +1,25 @@
 """The settings of nmt.translate."""
 
-from typing import Literal
+import re
+from typing import Annotated, Literal
 
-from nmt.config.fields import Positive, SourceTokens, Text, TextOrTexts
+from pydantic import model_validator as check
+
+from nmt.config.fields import Positive, SourceTokens, Text, TextOrTexts, expects
 from nmt.config.nodes import Node
 from nmt.config.shared_settings import SearchingSettings
+from nmt.errors import Mistake
 
 
 class TranslateSettings(SearchingSettings):
     search: Node
     run_dir: TextOrTexts
+    input: Annotated[
+        TextOrTexts | None, expects("a file, a list such as [A,B], a pattern such as 'parts/*.en', or null")
+    ]
+    output: Text | None
+    shard_lines: Positive
+    shard: Text | None
     format: Literal["text", "tsv", "jsonl"]
     prefixes: Text | None
     document: bool
@@ -17,3 +27,36 @@ class TranslateSettings(SearchingSettings):
     batch_tokens: Positive
     max_source_tokens: SourceTokens
     read_ahead: Positive
+
+    @check(mode="after")
+    def check_files(self) -> "TranslateSettings":
+        if (self.input is None) != (self.output is None):
+            if self.input is None:
+                raise Mistake(f"output={self.output} is only for files: add input=FILE, or use '> FILE'.")
+            raise Mistake(
+                "input is given without output: name a folder for the translations with output=FOLDER, or use "
+                "'< FILE > FILE'."
+            )
+        if self.input == []:
+            raise Mistake("input is an empty list; name at least one file.")
+        if self.shard is not None and self.input is None:
+            raise Mistake(f"shard={self.shard} is only for files: add input=FILE output=FOLDER, or leave it out.")
+        if self.prefixes is not None and self.input is not None:
+            raise Mistake("prefixes is only for standard input: leave out input and output, and use '< FILE > FILE'.")
+        if self.shard is not None:
+            self.share  # noqa: B018  raises Mistake if it is malformed
+        return self
+
+    @property
+    def share(self) -> tuple[int, int]:
+        """The two numbers of `shard`: the share of this process, counted from 1, and the number of processes."""
+        if self.shard is None:
+            return 1, 1
+        match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", self.shard)
+        number, of = map(int, match.groups()) if match else (0, 0)
+        if not 1 <= number <= of:
+            raise Mistake(
+                f"shard is {self.shard}; it must be I/N, the I-th of N processes, counted from 1, such as 3/8. Use "
+                "seq 8 for GNU parallel, and --array=1-8 for SLURM."
+            )
+        return number, of

@@ -173,18 +173,18 @@ class Translator:
         return self._translate([*zip(lines, prefixes or [""] * len(lines), strict=True)], 1, report, documents)[0]
 
     def stream(
-        self, lines: Iterable[tuple[str, str]], read_ahead: int = 1024, document: bool = False
+        self, lines: Iterable[tuple[str, str]], read_ahead: int = 1024, document: bool = False, first_line: int = 1
     ) -> Iterator[TranslatedLine]:
         """`translated_lines` for any number of (line, prefix) pairs.
 
         They are read in windows of 1, 4, 16, ... up to `read_ahead` lines: the small first windows return the first
         translations quickly, and the larger later ones fill batches. With `document`, all lines up to an empty line are
-        one document. A Mistake raised by `lines` is raised again after the translations of the lines before it. Raises
-        Mistake if `read_ahead` is below 1.
+        one document. `first_line` is the number of the first line in warnings. A Mistake raised by `lines` is raised
+        again after the translations of the lines before it. Raises Mistake if `read_ahead` is below 1.
         """
         if read_ahead < 1:
             raise Mistake(f"read_ahead is {read_ahead}; it must be at least 1 line.")
-        remaining, first_line, size = iter(lines), 1, 1
+        remaining, size = iter(lines), 1
         number, so_far = 0, None
         while True:
             window, error = _take(remaining, size)

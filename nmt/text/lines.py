@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from nmt.errors import CheckFailed, Mistake
+from nmt.text.compressed import opened
 
 logger = logging.getLogger(__name__)
 
@@ -84,7 +85,8 @@ def _readable(lines: Iterator[tuple[bytes, int]], name: str) -> Iterator[tuple[b
     try:
         yield from lines
     except OSError as error:
-        if isinstance(error, (PermissionError, IsADirectoryError)):
+        # An error without a number is about the content: see nmt.text.compressed.
+        if isinstance(error, (PermissionError, IsADirectoryError)) or error.errno is None:
             raise
         raise CheckFailed(f"{name} cannot be read ({error.strerror}); check the disk, or use a copy.") from error
 
@@ -92,13 +94,15 @@ def _readable(lines: Iterator[tuple[bytes, int]], name: str) -> Iterator[tuple[b
 def iter_lines(path: Path) -> Iterator[str]:
     """The lines of a UTF-8 file, unchanged except for line ends (LF or CRLF) and a byte order mark at the start.
 
+    A file that ends in .gz, .bz2 or .xz is unpacked.
+
     A lone carriage return, U+0085, U+2028, a form feed or NUL stays inside its line. Raises Mistake for a missing or
     an empty file, and whatever `text_lines` raises.
     """
     if not path.is_file():
         raise Mistake(f"There is no file {path}; check the path.")
     empty = True
-    with path.open("rb") as file:
+    with opened(path) as file:
         for line in text_lines(file, str(path)):
             empty = False
             yield line

@@ -385,9 +385,8 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(
         ("in.en", "'in.en' is a file, but nmt.translate reads standard input. Write < in.en."),
         ("absent.en", "Cannot read 'absent.en'. Write key=value."),
         (
-            "input=in.en",
-            "nmt.translate has no key input: it reads standard input and writes to standard output, as in < in.en > "
-            "out.vi.",
+            "out=out.vi",
+            "nmt.translate has no key out: write < in.en > out.vi for one file, or input=FILES output=FOLDER for many.",
         ),
     ],
 )

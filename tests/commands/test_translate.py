@@ -1,5 +1,6 @@
 """Standard input of nmt.translate: its lines, and the one that is not UTF-8."""
 
+import gzip
 import io
 import json
 import sys
@@ -11,11 +12,12 @@ import pytest
 from jobs import job_of
 
 import nmt.commands.translate
-from nmt.commands.translate import translate
+from nmt.commands.translate import target_name, translate
 from nmt.config.direction import Direction
 from nmt.config.job import Job
 from nmt.decoding.translator import TranslatedLine, Translation, Translator
 from nmt.errors import Mistake, report
+from nmt.pace import Pace
 from nmt.text.lines import text_lines
 
 RUN = SimpleNamespace(direction=Direction("en", "vi"))
@@ -52,6 +54,10 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
         "precision": "float32",
         "workers": 1,
         "engine": "torch",
+        "input": None,
+        "output": None,
+        "shard_lines": 10,
+        "shard": None,
     }
     return job_of("translate", {**config, "read_ahead": 4})
 
@@ -153,3 +159,97 @@ def test_the_lines_before_an_invalid_byte_are_translated(
 def test_only_line_feeds_end_a_line() -> None:
     data = "\ufeffone\r\n\ntwo\u2028three\x85\rfour\nfive".encode()
     assert list(text_lines(io.BytesIO(data), "F")) == ["one", "", "two\u2028three\x85\rfour", "five"]
+
+
+@pytest.mark.parametrize(
+    ("source", "form", "target"),
+    [
+        ("mono.en", "text", "mono.vi"),
+        ("mono.en.gz", "text", "mono.vi.gz"),
+        ("mono.en.xz", "text", "mono.vi.gz"),
+        ("news.txt", "text", "news.txt.vi"),
+        ("mono.en.gz", "jsonl", "mono.vi.jsonl.gz"),
+    ],
+)
+def test_a_translation_is_named_like_a_corpus(source: str, form: str, target: str) -> None:
+    assert target_name(Path("folder") / source, Direction("en", "vi"), form) == target
+
+
+@pytest.fixture
+def files(job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
+    """A job that translates a.en and b.en.gz, of 5 and 3 lines, in parts of 2."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(nmt.commands.translate, "_origin", lambda *_: {})
+    Path("a.en").write_text("one\n\ntwo\nthree\nfour\n")
+    Path("b.en.gz").write_bytes(gzip.compress(b"five\nsix\nseven"))
+    return changed(job, input=["*.en", "b.en.gz"], output="out", shard_lines=2)
+
+
+def test_files_are_translated_in_parts(files: Job, capsys: pytest.CaptureFixture[str]) -> None:
+    translate(files)
+    assert capsys.readouterr().out == "out/a.vi\nout/b.vi.gz\n"
+    assert Path("out/a.vi").read_text() == "ONE\n\nTWO\nTHREE\nFOUR\n"
+    assert gzip.decompress(Path("out/b.vi.gz").read_bytes()) == b"FIVE\nSIX\nSEVEN\n"
+
+
+def test_numbers_of_lines_are_those_of_the_file(files: Job, caplog: pytest.LogCaptureFixture) -> None:
+    Path("a.en").write_text("one\n\ntwo\nba 北\nchúng tôi đã uống trà ở đây\n")
+    translate(changed(files, format="jsonl"))
+    rows = [json.loads(line) for line in Path("out/a.vi.jsonl").read_text().splitlines()]
+    assert [row["line"] for row in rows] == [1, 2, 3, 4, 5]
+    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert warnings[0].startswith("a.en, line 5 does not look like en, but this run translates from en into vi")
+    assert warnings[1].endswith("first in line 4: '北'")
+    assert warnings[1].startswith("a.en: 1 line contains characters")
+
+
+@pytest.mark.parametrize("order", [(1, 2), (2, 1)])
+def test_shards_share_the_parts_of_all_files(
+    files: Job, order: tuple[int, int], capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    first, second = order
+    translate(changed(files, shard=f"{first}/2"))
+    assert capsys.readouterr().out == ""
+    assert "out/a.vi: " in caplog.text
+    assert "They belong to other shards; the last process to finish joins the parts." in caplog.text
+    translate(changed(files, shard=f"{second}/2"))
+    assert capsys.readouterr().out == "out/a.vi\nout/b.vi.gz\n"
+    assert Path("out/a.vi").read_text() == "ONE\n\nTWO\nTHREE\nFOUR\n"
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"output": None}, "input is given without output: name a folder"),
+        ({"input": None}, "output=out is only for files: add input=FILE"),
+        ({"input": []}, "input is an empty list; name at least one file"),
+        ({"prefixes": "p"}, "prefixes is only for standard input: leave out input and output"),
+        ({"input": None, "output": None, "shard": "1/2"}, "shard=1/2 is only for files: add input=FILE"),
+        ({"shard": "0/8"}, "shard is 0/8; it must be I/N, the I-th of N processes, counted from 1, such as 3/8"),
+        ({"shard": "9/8"}, "shard is 9/8; it must be I/N"),
+        ({"shard": "8"}, "shard is 8; it must be I/N"),
+        ({"input": ["x/*.en"]}, r"input is x/\*\.en, which matches no file; check the pattern"),
+        ({"input": ["x.en"]}, r"input is x\.en, which does not exist; check the path"),
+        ({"input": ["a.en", "other/a.en"]}, r"a\.en and other/a\.en would both become a\.vi: rename one"),
+        ({"output": "a.en"}, r"output is a\.en, but a\.en is a file; choose another folder"),
+    ],
+)
+def test_files_that_cannot_be_translated_are_a_mistake(files: Job, changes: dict[str, Any], sentence: str) -> None:
+    Path("other").mkdir()
+    Path("other/a.en").write_text("one\n")
+
+    def run() -> None:
+        translate(changed(files, **changes))
+
+    with pytest.raises(Mistake, match=sentence):
+        run()
+    assert not Path("out/job.json").exists()
+
+
+def test_progress_counts_only_what_is_left(files: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[tuple[int, int]] = []
+    monkeypatch.setattr(Pace, "__call__", lambda self, *given: counted.append(given))
+    translate(changed(files, shard="2/2"))
+    translate(files)
+    assert counted == [(1, 4)] * 4 + [(1, 4)] * 4

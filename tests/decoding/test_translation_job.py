@@ -1,0 +1,173 @@
+"""Jobs that translate files in parts: each line once, in order, whatever is killed; other jobs are refused."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from nmt.decoding.translation_job import JobFile, Shard, cut, open_job
+from nmt.errors import Mistake
+
+LINES = [f"line {number}" for number in range(1, 12)]
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "in.en"
+    path.write_text("\n".join(LINES) + "\n")
+    return path
+
+
+def opened(tmp_path: Path, source: Path, name: str = "in.vi", **changes: object) -> JobFile:
+    settings = {"weights": "w", "search.beam_size": 1, **changes}
+    part_lines = settings.pop("part_lines", 4)
+    [file] = open_job(tmp_path / "out", {name: source}, settings, part_lines, documents=False)  # type: ignore[arg-type]
+    return file
+
+
+ALL = Shard(1, 1)
+
+
+def upper(file: JobFile, shard: Shard = ALL) -> None:
+    """Translates a share of the missing parts into capitals."""
+    for part in file.read([index for index in file.missing() if shard.has(file.first_part + index)]):
+        with file.writing(part) as text:
+            text.writelines(f"{line.upper()}\n" for line in part.lines)
+
+
+@pytest.mark.parametrize(
+    ("lines", "documents", "parts"),
+    [
+        (["a"] * 7, False, [3, 3, 1]),
+        (["a"] * 6, False, [3, 3]),
+        ([], False, []),
+        (["a", "", "a", "a", "a", "", "a", ""], False, [3, 3, 2]),
+        # A document is never divided.
+        (["a", "", "a", "a", "a", "", "a", ""], True, [6, 2]),
+        (["a"] * 7, True, [7]),
+    ],
+)
+def test_a_file_is_cut_into_parts(lines: list[str], documents: bool, parts: list[int]) -> None:
+    assert list(cut(lines, 3, documents)) == parts
+
+
+def test_every_part_belongs_to_one_shard() -> None:
+    shards = [Shard(number, 3) for number in (1, 2, 3)]
+    assert [[part for part in range(8) if shard.has(part)] for shard in shards] == [[0, 3, 6], [1, 4, 7], [2, 5]]
+
+
+def test_the_process_that_finishes_last_joins_the_parts(tmp_path: Path, source: Path) -> None:
+    first, second = opened(tmp_path, source), opened(tmp_path, source)
+    upper(first, Shard(1, 2))
+    assert not first.join()
+    assert first.missing() == [1]
+    upper(second, Shard(2, 2))
+    assert second.join()
+    assert first.join()
+    assert (tmp_path / "out" / "in.vi").read_text() == "".join(f"{line.upper()}\n" for line in LINES)
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["in.vi", "job.json"]
+    assert opened(tmp_path, source).missing() == []
+
+
+def test_a_part_is_there_whole_or_not_at_all(tmp_path: Path, source: Path) -> None:
+    file = opened(tmp_path, source)
+    [part] = file.read([1])
+
+    def stopped() -> None:
+        with file.writing(part) as text:
+            text.write("half of it\n")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stopped()
+    assert file.missing() == [0, 1, 2]
+    assert list(file.parts.iterdir()) == []
+
+
+def test_a_process_that_is_overtaken_ends_well(tmp_path: Path, source: Path) -> None:
+    slow, fast = opened(tmp_path, source), opened(tmp_path, source)
+    [part] = slow.read([2])
+    with slow.writing(part) as text:
+        upper(fast)
+        assert fast.join()
+        text.write("too late\n")
+    assert slow.join()
+    assert "too late" not in slow.target.read_text()
+
+
+def test_compressed_parts_are_joined_as_they_are(tmp_path: Path, source: Path) -> None:
+    packed = tmp_path / "in.en.gz"
+    packed.write_bytes(gzip.compress(source.read_bytes()))
+    file = opened(tmp_path, packed, "in.vi.gz")
+    upper(file)
+    assert file.join()
+    assert gzip.decompress(file.target.read_bytes()).decode() == source.read_text().upper()
+    again = opened(tmp_path / "again", packed, "in.vi.gz")
+    upper(again)
+    assert again.join()
+    assert again.target.read_bytes() == file.target.read_bytes()
+
+
+def test_an_empty_file_becomes_an_empty_file(tmp_path: Path) -> None:
+    empty = tmp_path / "empty.en.gz"
+    empty.write_bytes(gzip.compress(b""))
+    file = opened(tmp_path, empty, "empty.vi.gz")
+    upper(file)
+    assert file.join()
+    assert gzip.decompress(file.target.read_bytes()) == b""
+    assert file.target.stat().st_size > 0  # gunzip refuses a file without any bytes
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"weights": "v"}, "whose job was started with other weights: use the same run again"),
+        ({"search.beam_size": 5}, "whose job was started with search.beam_size=1, not 5: write the same again"),
+        ({"part_lines": 3}, "whose job was started with shard_lines=4, not 3"),
+        ({"verbatim": True}, "whose job was started with verbatim=null, not true"),
+        ({"name": "other.vi"}, "whose job translates .*in.en, which is not in input: name the same files again"),
+    ],
+)
+def test_another_job_is_refused(tmp_path: Path, source: Path, changes: dict[str, object], sentence: str) -> None:
+    opened(tmp_path, source)
+    with pytest.raises(Mistake, match=sentence):
+        opened(tmp_path, source, **changes)  # type: ignore[arg-type]
+
+
+def test_a_file_that_was_added_is_refused(tmp_path: Path, source: Path) -> None:
+    opened(tmp_path, source)
+    inputs, settings = {"in.vi": source, "b.vi": tmp_path / "b.en"}, {"weights": "w", "search.beam_size": 1}
+    with pytest.raises(Mistake, match=r"whose job does not translate .*b\.en: name the same files again"):
+        open_job(tmp_path / "out", inputs, settings, 4, documents=False)
+
+
+def test_an_input_may_be_copied_but_not_changed(tmp_path: Path, source: Path) -> None:
+    opened(tmp_path, source)
+    source.write_text(source.read_text())  # the same content at another time
+    opened(tmp_path, source)
+    source.write_text(source.read_text().replace("2", "3"))
+    with pytest.raises(Mistake, match=r"in\.en has changed since the job in .*out began: restore it"):
+        opened(tmp_path, source)
+
+
+def test_an_input_that_shrinks_during_the_job_is_a_mistake(tmp_path: Path, source: Path) -> None:
+    file = opened(tmp_path, source)
+    source.write_text("one line\n")
+    with pytest.raises(Mistake, match=r"in\.en has lost lines since the job began: restore it"):
+        upper(file)
+
+
+def test_files_of_the_user_are_not_overwritten(tmp_path: Path, source: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "in.vi").write_text("precious\n")
+    with pytest.raises(Mistake, match=r"in\.vi exists already: choose another folder as output, or delete it"):
+        opened(tmp_path, source)
+    assert (tmp_path / "out" / "in.vi").read_text() == "precious\n"
+
+
+def test_an_input_that_is_not_utf8_is_refused_before_anything_is_translated(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.en"
+    bad.write_bytes(b"one\n\xff\n")
+    with pytest.raises(Mistake, match=r"bad\.en, line 2 is not UTF-8"):
+        opened(tmp_path, bad)
+    assert not (tmp_path / "out" / "job.json").exists()

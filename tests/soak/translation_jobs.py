@@ -1,0 +1,79 @@
+"""Kill nmt.translate input=FILES output=FOLDER at random moments, and compare the result with a plain translation.
+
+    python -m tests.soak.translation_jobs --lines 3000 --kills 20 --seed 1 run_dir=en-vi
+
+Two processes share each job (`shard=1/2` and `shard=2/2`), and one or both of them are killed with SIGKILL after a
+random time, until `--kills` kills are done; then both run to their end. Every line must be there once, in order, and
+byte for byte as `nmt.translate < FILE` writes it. The arguments after the options are passed to nmt.translate.
+"""
+
+import argparse
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+CORPUS = Path(__file__).resolve().parents[2] / "data" / "sample" / "train.en"
+
+
+def start(arguments: list[str], **streams: object) -> subprocess.Popen[bytes]:
+    """nmt.translate on one thread: two processes run at a time."""
+    command = [sys.executable, "-m", "nmt.translate", *arguments]
+    return subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, **streams)  # type: ignore[call-overload]
+
+
+def cpu_seconds() -> float:
+    """CPU seconds of all processes that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--lines", type=int, default=3000, help="lines to translate (default: %(default)s)")
+    parser.add_argument("--kills", type=int, default=20, help="kills with SIGKILL (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the moments (default: %(default)s)")
+    parser.add_argument("arguments", nargs="*", default=["run_dir=en-vi", "search.beam_size=1"])
+    options = parser.parse_args()
+    chance = random.Random(options.seed)
+    with TemporaryDirectory() as name:
+        source, plain = Path(name, "in.en"), Path(name, "plain.vi")
+        lines = CORPUS.read_text(encoding="utf-8").splitlines(keepends=True)
+        # Repeated lines would hide a line that is translated twice or in the wrong place.
+        source.write_text("".join(f"{number} {lines[number % len(lines)]}" for number in range(options.lines)))
+        began = cpu_seconds(), time.monotonic()
+        with source.open("rb") as given, plain.open("wb") as out:
+            if start(options.arguments, stdin=given, stdout=out).wait():
+                sys.exit("The plain translation failed.")
+        plain_cpu, plain_wall = cpu_seconds() - began[0], time.monotonic() - began[1]
+        job = [*options.arguments, f"input={source}", f"output={Path(name, 'out')}", "shard_lines=100"]
+        began_cpu, kills = cpu_seconds(), 0
+        while True:
+            processes = [start([*job, f"shard={number}/2"], stdout=subprocess.DEVNULL) for number in (1, 2)]
+            killed = chance.choice([processes[:1], processes[1:], processes])[: options.kills - kills]
+            if killed:
+                # As long as the plain translation needs: so some kills come while a process starts, others later.
+                time.sleep(chance.uniform(0.0, max(3.0, plain_wall / 3)))
+                for process in killed:
+                    process.send_signal(signal.SIGKILL)
+                kills += len(killed)
+            codes = [process.wait() for process in processes]
+            if not set(codes) <= {0, -signal.SIGKILL}:
+                sys.exit(f"exit codes {codes}")
+            print(f"{kills} kills, exit codes {codes}", file=sys.stderr)
+            if not killed:
+                break
+        same = Path(name, "out", "in.vi").read_bytes() == plain.read_bytes()
+        job_cpu = cpu_seconds() - began_cpu
+    print(f"{options.lines} lines, plain: {plain_cpu:.1f} CPU-seconds, with {kills} kills: {job_cpu:.1f}")
+    print("byte-identical" if same else "DIFFERENT")
+    sys.exit(not same)
+
+
+if __name__ == "__main__":
+    main()

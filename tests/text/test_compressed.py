@@ -1,0 +1,50 @@
+import bz2
+import gzip
+import lzma
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nmt.errors import CheckFailed, Mistake
+from nmt.text.compressed import compression
+from nmt.text.lines import read_lines
+
+TEXT = "một\nhai\n" * 999
+COMPRESS: dict[str, Callable[[bytes], bytes]] = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
+
+
+@pytest.mark.parametrize("ending", COMPRESS)
+def test_compressed_files_are_read_like_others(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"a.vi{ending}"
+    path.write_bytes(COMPRESS[ending](TEXT.encode()))
+    assert read_lines(path) == TEXT.splitlines()
+    assert (compression(path), compression(path.with_suffix(""))) == (ending, "")
+
+
+@pytest.mark.parametrize("ending", COMPRESS)
+@pytest.mark.parametrize("damage", ["cut short", "changed", "another format"])
+def test_a_damaged_file_is_a_mistake(tmp_path: Path, ending: str, damage: str) -> None:
+    path = tmp_path / f"a.vi{ending}"
+    data = bytearray(COMPRESS[ending](TEXT.encode()))
+    if damage == "cut short":
+        del data[-9:]
+    elif damage == "changed":
+        data[-6] ^= 255  # a byte of the checksum
+    else:
+        data = bytearray(b"plain text\n")
+    path.write_bytes(data)
+    with pytest.raises(Mistake, match=rf"a\.vi\{ending} is damaged or cut short \(.+\): copy it again"):
+        read_lines(path)
+
+
+def test_a_disk_that_cannot_be_read_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.vi.gz"
+    path.write_bytes(gzip.compress(TEXT.encode()))
+
+    def failing(*_: object) -> bytes:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(gzip.GzipFile, "readline", failing)
+    with pytest.raises(CheckFailed, match="cannot be read"):
+        read_lines(path)
