@@ -3,6 +3,7 @@
 # make test    check format, lint and types, and run the tests
 # make lint    only the checks
 # make soak    stress tests: thousands of random inputs and command lines, kills at random moments, a long training run
+# make docs    build the site of the documents in build/site, with search, and run the pages on the papers
 # make bench   measure training speed and the cost of its parts on this machine
 # The first of these creates .venv and installs. To use another Python: make demo PYTHON=/path/to/python3.12
 
@@ -14,7 +15,7 @@ COMMA := ,
 VENV := .venv/bin/python -m
 PIP := $(VENV) pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo lab test lint bench soak
+.PHONY: help demo lab test lint docs bench soak
 .DELETE_ON_ERROR:
 
 help:
@@ -56,6 +57,11 @@ lint: .venv/installed-dev
 	$(VENV) mypy
 	@scripts/lint_pages/run
 
+# -W: a link that leads nowhere, or anything else that Sphinx warns about, is an error. -E: no page of an earlier build.
+docs: .venv/installed-docs
+	OMP_NUM_THREADS=1 $(VENV) sphinx -q -W --keep-going -E -c docs/site . build/site
+	@echo "Open build/site/index.html in a browser"
+
 soak: .venv/installed-dev
 	FUZZ=soak OMP_NUM_THREADS=1 $(VENV) pytest -n auto --maxprocesses=4 --hypothesis-show-statistics tests/test_fuzz.py tests/pages/test_engine.py
 	$(VENV) tests.soak.fuzz
@@ -74,6 +80,10 @@ bench: .venv/installed
 
 .venv/installed-dev: .venv/installed
 	$(PIP) -e '.[dev]'
+	@touch $@
+
+.venv/installed-docs: .venv/installed
+	$(PIP) -e '.[docs]'
 	@touch $@
 
 .venv/installed-serve: .venv/installed

@@ -1,11 +1,13 @@
 """What the documents say holds: links lead somewhere, examples run, commands are ones that the program reads."""
 
 import doctest
+import os
 import pkgutil
 import re
 import shlex
 import shutil
 import subprocess
+import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,12 +26,13 @@ from nmt.exports.formats import _install
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
+VIETNAMESE = [ROOT / "README.vi.md", *sorted((DOCS / "vi").glob("*.md"))]
 # The notebook and the changelog have the commands and names of their time.
 MANUAL = [page for page in PAGES if page.name not in ("lab_notebook.md", "CHANGELOG.md")]
 KEYS = DOCS / "reference" / "commands.md"
 
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^```([\w{}-]*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"`([^`\n]+(?:\n[^`\n]+)?)`")
 ONE_LINE = re.compile(r"\s*\\?\n\s*")
 QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
@@ -123,9 +126,34 @@ def test_pages_name_each_other_by_links():
         assert not named, f"{name(page)} names {named} without a link"
 
 
-def test_every_page_is_in_the_contents():
-    linked = {(DOCS / link.partition("#")[0]).resolve() for link in links(DOCS / "README.md")}
-    assert {page for page in DOCS.rglob("*.md") if page.name != "README.md"} <= linked
+@pytest.mark.parametrize("contents", [DOCS / "README.md", DOCS / "vi" / "README.md"], ids=name)
+def test_every_page_is_in_the_contents(contents: Path):
+    linked = {(contents.parent / link.partition("#")[0]).resolve() for link in links(contents)}
+    ours = [page for page in DOCS.rglob("*.md") if (page in VIETNAMESE) == (contents in VIETNAMESE)]
+    assert {page for page in ours if page.name != "README.md"} <= linked
+
+
+def original(translation: Path) -> Path:
+    """The English page that a Vietnamese page translates; it has the same file name."""
+    if translation.name == "README.vi.md":
+        return ROOT / "README.md"
+    (page,) = [page for page in DOCS.rglob(translation.name) if page not in VIETNAMESE]
+    return page
+
+
+@pytest.mark.parametrize("page", [page for page in VIETNAMESE if page != DOCS / "vi" / "README.md"], ids=name)
+def test_a_translation_says_what_its_original_says(page: Path):
+    """As far as a test can tell: the same blocks, sections, rows of tables, code and numbers, and a link both ways."""
+    ours, theirs = page.read_text(encoding="utf-8"), original(page).read_text(encoding="utf-8")
+    assert original(page).resolve() in {(page.parent / link).resolve() for link in links(page)}
+    assert page in {(original(page).parent / link).resolve() for link in links(original(page))}
+    assert FENCE.findall(ours) == FENCE.findall(theirs)
+    ours, theirs = FENCE.sub("", ours), FENCE.sub("", theirs)
+    for pattern in (r"^#+ ", r"^\|", r"^- ", r"!\[|<img", r"^\[.*\]: .*"):
+        assert len(re.findall(pattern, ours, re.MULTILINE)) == len(re.findall(pattern, theirs, re.MULTILINE)), pattern
+    assert {span.removesuffix("&lang=vi") for span in CODE.findall(ours)} == set(CODE.findall(theirs))
+    numbers = re.compile(r"\d[\d.,]+\d")
+    assert set(numbers.findall(CODE.sub("", ours))) == set(numbers.findall(CODE.sub("", theirs)))
 
 
 @pytest.mark.parametrize(("page", "line"), MANUAL_COMMANDS)
@@ -295,6 +323,40 @@ def test_every_extra_that_is_named_exists_and_is_spelled_so_that_every_pip_finds
     }
     assert written <= extras
     assert "hugging-face" in written
+
+
+def test_the_site_is_built_without_a_warning(tmp_path: Path):
+    """All pages and docstrings; the pages on the papers are not run. Vietnamese pages are marked as such."""
+    pytest.importorskip("sphinx", reason="the extra docs is not installed")
+    options = [
+        "-q",
+        "-W",
+        "--keep-going",
+        "-c",
+        "docs/site",
+        "-d",
+        str(tmp_path / "doctrees"),
+        "-D",
+        "nb_execution_mode=off",
+    ]
+    built = subprocess.run(
+        [sys.executable, "-m", "sphinx", *options, ".", str(tmp_path / "site")],
+        cwd=ROOT,
+        env=os.environ | {"DOCS_CACHE": str(tmp_path / "cache")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert built.returncode == 0, built.stderr
+    front = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
+    assert 'lang="en"' in front
+    assert 'href="README.vi.html" lang="vi"' in front
+    attention = (tmp_path / "site" / "docs" / "vi" / "attention.html").read_text(encoding="utf-8")
+    assert '<html class="no-js" lang="vi"' in attention
+    assert "<math" in attention
+    assert 'href="../explanation/attention.html" lang="en"' in attention
+    # Nothing is loaded from elsewhere.
+    assert not re.findall(r'(?:src|<link[^>]* href)="https?:', front + attention)
 
 
 def test_the_readme_is_short():

@@ -1,0 +1,201 @@
+"""The site of the documents: `make docs` builds it from the Markdown files, the papers and the docstrings."""
+
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx.application import Sphinx
+from sphinx.writers.html5 import HTML5Translator
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+import nmt  # noqa: E402
+
+project = "nmt-attention"
+release = nmt.__version__
+html_title = project
+language = "en"
+extensions = ["myst_nb", "sphinx.ext.autodoc"]
+# The source folder is the root of the repository, so that the links of README.md and CONTRIBUTING.md work as they are.
+include_patterns = ["*.md", "*/README.md", "scripts/bench/peers/README.md", "docs/**.md", "docs/papers/*.py"]
+READ = ("data", "docs", "models", "scripts")
+exclude_patterns = [path.name for path in ROOT.iterdir() if path.is_dir() and path.name not in READ]
+root_doc = "README"
+
+html_theme = "furo"
+templates_path = ["templates"]
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_sidebars = {
+    "**": [
+        "sidebar/brand.html",
+        "sidebar/language.html",
+        "sidebar/search.html",
+        "sidebar/scroll-start.html",
+        "sidebar/navigation.html",
+        "sidebar/scroll-end.html",
+    ]
+}
+html_math_renderer = "mathml"
+pygments_dark_style = "github-dark"
+
+myst_enable_extensions = ["attrs_inline", "dollarmath", "html_image"]
+myst_heading_anchors = 4
+nb_custom_formats = {".py": ["jupytext.reads", {"fmt": "py:percent"}]}
+nb_execution_mode = "cache"
+nb_execution_cache_path = os.environ.get("DOCS_CACHE", str(ROOT / "build" / "papers"))
+nb_execution_timeout = 300
+nb_execution_raise_on_error = True
+nb_merge_streams = True
+highlight_language = "text"  # blocks without a language are commands and what they print
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"
+autodoc_inherit_docstrings = False  # torch's, for every forward
+autodoc_default_options = {"members": True, "show-inheritance": False}
+
+CONTENTS = [ROOT / "docs" / "README.md", ROOT / "docs" / "vi" / "README.md"]
+SECTION = re.compile(r"^(?=\*\*)", re.MULTILINE)
+PAGE_LINK = re.compile(r"\]\(([\w/.]+\.(?:md|py))\)")
+LOCAL_LINK = re.compile(r"\[([^]\n]+)\]\(((?!https?:)[^)\s#]+)\)")
+ANCHOR = re.compile(r'<a id="([^"]+)"></a>')
+
+# What the theme itself shows, for Vietnamese pages.
+VIETNAMESE = {
+    "Back to top": "Về đầu trang",
+    "Home": "Trang chủ",
+    "Next": "Trang sau",
+    "On this page": "Trong trang này",
+    "Previous": "Trang trước",
+    "Search": "Tìm kiếm",
+    "Skip to content": "Đến nội dung chính",
+}
+
+
+def prepare_source(app: Sphinx, name: str, source: list[str]) -> None:
+    """Anchors in HTML become ones that Sphinx knows, links to folders plain text, and links to scripts downloads; the
+    two front pages get the navigation of the pages of contents.
+    """
+    folder = (ROOT / name).parent
+
+    def local(link: re.Match[str]) -> str:
+        text, target = link.groups()
+        if (folder / target).is_dir():
+            return text
+        if target.endswith(".py") and (folder / target).parent.name != "papers":
+            return f"{{download}}`{text.strip('`')} <{target}>`"
+        return link[0]
+
+    source[0] = LOCAL_LINK.sub(local, ANCHOR.sub(r"[]{#\1}", source[0]))
+    if name == root_doc:
+        source[0] += navigation()
+
+
+def navigation() -> str:
+    """A hidden toctree for each list of the two pages of contents; each page is listed once, where it comes first."""
+    listed: set[str] = set()
+    trees = []
+    for contents in CONTENTS:
+        home = page_name(contents)
+        sections = {"": [home]} if of_language(home) == "en" else {"Tiếng Việt": ["README.vi", home]}
+        for caption, text in captioned(contents):
+            found = [page_name((contents.parent / link).resolve()) for link in PAGE_LINK.findall(text)]
+            sections[caption] = [page for page in found if of_language(page) == of_language(home)]
+        for caption, pages in sections.items():
+            own = [page for page in dict.fromkeys(pages) if page not in listed]
+            listed.update(own)
+            if not own:
+                continue
+            head = ["```{toctree}", ":hidden:", *([f":caption: {caption}"] if caption else [])]
+            trees.append("\n".join([*head, *(f"/{page}" for page in own), "```"]))
+    return "\n\n" + "\n\n".join(trees) + "\n"
+
+
+def captioned(contents: Path) -> list[tuple[str, str]]:
+    """The captions of a page of contents, in bold type, each with the text below it."""
+    sections = SECTION.split(contents.read_text(encoding="utf-8"))[1:]
+    return [(text.split("**")[1], text) for text in sections]
+
+
+def page_name(path: Path) -> str:
+    return path.relative_to(ROOT).with_suffix("").as_posix()
+
+
+def of_language(page: str) -> str:
+    return "vi" if page == "README.vi" or page.startswith("docs/vi/") else "en"
+
+
+def counterpart(app: Sphinx, page: str) -> str | None:
+    """The same page in the other language: docs/vi has the file names of the English pages, without their folders."""
+    pages = app.env.found_docs
+    if page in ("README", "README.vi"):
+        return "README.vi" if page == "README" else "README"
+    if page in ("docs/README", "docs/vi/README"):
+        return "docs/vi/README" if page == "docs/README" else "docs/README"
+    name, language = page.rsplit("/", 1)[-1], of_language(page)
+    same = [other for other in pages if other.rsplit("/", 1)[-1] == name and of_language(other) != language]
+    return same[0] if name != "README" and same else None
+
+
+def set_language(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
+) -> None:
+    """The switch of languages, the theme's own words, and the part of the navigation in the page's language."""
+    context["language"] = language = of_language(page)
+    context["counterpart"] = counterpart(app, page)
+    if language == "vi":
+        context["gettext"] = lambda message, **_: VIETNAMESE.get(message, message)
+    tree = context.get("furo_navigation_tree", "")
+    captions = ["Tiếng Việt", *(caption for caption, _ in captioned(CONTENTS[1]))]
+    parts = re.split(r'(?=<p class="caption")', tree)
+    kept = [part for part in parts if any(f">{caption}<" in part for caption in captions) == (language == "vi")]
+    context["furo_navigation_tree"] = "".join(kept)
+
+
+def plain_docstring(app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
+    """Docstrings are plain text with code in single backticks; nothing else of them is reStructuredText."""
+    shown, in_block = [], False
+    for line in lines:
+        indented = line.startswith("    ")
+        if indented and not in_block:
+            shown += ["", "::", ""]
+        in_block = indented or (in_block and not line)
+        if indented:
+            shown.append(line)
+            continue
+        spans = re.split(r"(`[^`]+`)", line)
+        shown.append(
+            "".join(f"`{span}`" if span.startswith("`") else re.sub(r"([\\*_|`])", r"\\\1", span) for span in spans)
+        )
+    lines[:] = shown
+
+
+def inline_math(self: HTML5Translator, node: nodes.math) -> None:
+    self.body.append(tex2mathml(node.astext()))
+    raise nodes.SkipNode
+
+
+def displayed_math(self: HTML5Translator, node: nodes.math_block) -> None:
+    self.body.append(f'<div class="math">{tex2mathml(node.astext(), as_block=True)}</div>')
+    raise nodes.SkipNode
+
+
+def front_page(app: Sphinx, failure: Exception | None) -> None:
+    if failure is None and app.builder.name == "html":
+        shutil.copy(app.outdir / "README.html", app.outdir / "index.html")
+
+
+def setup(app: Sphinx) -> None:
+    # A browser draws MathML by itself: no script, font or network.
+    app.add_html_math_renderer("mathml", (inline_math, None), (displayed_math, None))
+    app.connect("source-read", prepare_source)
+    app.connect("autodoc-process-docstring", plain_docstring)
+    app.connect("html-page-context", set_language, priority=900)  # after the theme's own
+    app.connect("build-finished", front_page)
