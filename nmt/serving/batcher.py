@@ -18,6 +18,7 @@ from nmt.decoding.translator import TranslatedLine, Translator
 from nmt.errors import TemplatedMessage
 from nmt.runs.load import LoadedRun
 from nmt.runs.search import build_translator
+from nmt.serving.allocator import return_memory
 from nmt.serving.gallery import Gallery
 
 T = TypeVar("T")
@@ -358,10 +359,14 @@ class Batcher:
         return batch
 
     def _load(self, run: str) -> LoadedRun:
-        """Loads the run from the gallery."""
+        """Loads the run from the gallery, and keeps no translator in memory whose model the gallery drops."""
         if self._last and not self.gallery.is_loaded(run):
-            self._last = None  # otherwise it would keep a model in memory that the gallery drops
-        return self.gallery.load(run)
+            self._last = None
+        loaded = self.gallery.load(run)
+        if self._last and self._last[0].run == run and self._last[1] is not loaded:  # the run's folder has changed
+            self._last = None
+            return_memory()  # again: what the gallery returned did not contain the old model
+        return loaded
 
     def _translated(self, batch: Sequence[_QueuedSentence]) -> list[TranslatedLine]:
         self._search = None  # loading a run is not interrupted

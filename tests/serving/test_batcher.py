@@ -3,11 +3,13 @@
 import asyncio
 import gc
 import random
+import shutil
 import threading
 import time
 import weakref
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Future
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TypeVar
 
@@ -503,3 +505,34 @@ def test_a_model_that_the_gallery_drops_is_freed(gallery: Gallery, task: Task) -
         assert model() is None
 
     with_batcher(gallery, action)
+
+
+@pytest.mark.parametrize("translates", [True, False])
+def test_the_old_version_of_a_run_is_freed_when_the_new_one_is_loaded(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, translates: bool
+) -> None:
+    """Not only at a later translation: an idle server would keep two models."""
+    shutil.copytree(folder / "maps_luong", tmp_path / "run")
+    task = Task("run")
+
+    async def action(batcher: Batcher, sizes: list[int]) -> None:
+        await batcher.translate(task, ["one"])
+        gc.collect()
+        model, kept = weakref.ref(batcher.gallery.load("run").model), list[bool]()
+
+        def return_memory() -> None:
+            gc.collect()
+            kept.append(model() is not None)
+
+        monkeypatch.setattr("nmt.serving.gallery.return_memory", return_memory)
+        monkeypatch.setattr("nmt.serving.batcher.return_memory", return_memory)
+        metrics = tmp_path / "run" / "metrics.json"
+        metrics.write_text(metrics.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+        if translates:
+            await batcher.translate(task, ["one"])
+        else:
+            await batcher.compute("run", lambda run: None)
+        assert kept, "the run was loaded again"
+        assert not kept[-1]
+
+    with_batcher(Gallery([tmp_path / "run"], "cpu", "float32", max_models=1), action)
