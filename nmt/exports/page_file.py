@@ -176,18 +176,13 @@ def _site(layers: Sequence[Attention]) -> dict[str, Any]:
 def _vocabulary(tokenizer: Tokenizer) -> dict[str, Any]:
     """The pieces of a tokenizer, their scores in float32 and their types."""
     processor = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.model)
-    try:
-        processor.nbest_encode_as_ids("", 1)
-        kind = "unigram"
-    except RuntimeError:  # only unigram models have n-best segmentations
-        kind = "bpe"
     ids = range(processor.get_piece_size())
     types = [
         "b" if processor.is_byte(i) else "u" if processor.is_unknown(i) else "c" if processor.is_control(i) else "n"
         for i in ids
     ]
     return {
-        "kind": kind,
+        "kind": tokenizer.kind,
         "pieces": [processor.id_to_piece(i) for i in ids],
         "scores": [float(np.float32(processor.get_score(i))) for i in ids],
         "types": "".join(types),

@@ -14,8 +14,6 @@ from typing import NamedTuple
 
 import sentencepiece
 
-from nmt.errors import Mistake
-
 _WORD_START = "\u2581"
 # Unigram sampling caches the sums for this many words, at about 3 kB each. Words with more characters than the second
 # number would take more memory and are not cached.
@@ -25,24 +23,16 @@ _UNKNOWN_PENALTY = 10.0
 
 
 class Pieces:
-    """The pieces of a model and their scores; a character without a piece is split into its UTF-8 bytes.
-
-    Raises Mistake for a model without byte pieces.
-    """
+    """The pieces of a model and their scores; a character without a piece is split into its UTF-8 bytes."""
 
     def __init__(self, processor: sentencepiece.SentencePieceProcessor) -> None:
-        special = (processor.is_control, processor.is_unknown, processor.is_unused, processor.is_byte)
+        special = (processor.is_control, processor.is_unknown, processor.is_byte)
         ids = [id_ for id_ in range(processor.get_piece_size()) if not any(is_one(id_) for is_one in special)]
         self.ids = {processor.id_to_piece(id_): id_ for id_ in ids}
         self.scores = {processor.id_to_piece(id_): processor.get_score(id_) for id_ in ids}
         self.unknown = min(self.scores.values(), default=0.0) - _UNKNOWN_PENALTY
         self.longest = max(map(len, self.ids), default=1)
         self._bytes = [processor.piece_to_id(f"<0x{byte:02X}>") for byte in range(256)]
-        if not all(map(processor.is_byte, self._bytes)):
-            raise Mistake(
-                "subword_sampling needs byte pieces for unknown characters, but this SentencePiece model has none; "
-                "train one with byte_fallback=true, or set subword_sampling=null."
-            )
 
     def to_ids(self, segmentation: Sequence[str]) -> list[int]:
         """The ids of the pieces; a character without a piece is replaced by the ids of its bytes."""

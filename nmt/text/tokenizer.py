@@ -16,6 +16,7 @@ import sentencepiece
 
 from nmt.errors import Mistake
 from nmt.text.segmentation import BPEDropout, Pieces, UnigramSampling, words
+from nmt.text.sentencepiece_model import checked_kind
 from nmt.text.tone_marks import ToneMarks, tone_marks_of, with_tone_marks
 
 logger = logging.getLogger(__name__)
@@ -50,8 +51,9 @@ class Tokenizer:
     """A SentencePiece model for which decode(encode(text)) == respelled(text) holds for every normalized text.
 
     respelled(text) is the text itself, or with `tone_marks`, the text with its Vietnamese tone marks in that style.
-    Keeps the bytes of the model, so that it can be pickled and stored. Raises Mistake if the bytes are not a
-    SentencePiece model, or if the special ids of the model are not PAD UNK BOS EOS = 0 1 2 3.
+    Keeps the bytes of the model, so that it can be pickled and stored; `kind` is unigram or bpe. Raises Mistake if the
+    bytes are not a SentencePiece model, if the special ids of the model are not PAD UNK BOS EOS = 0 1 2 3, or if it has
+    settings that `train_tokenizer` never chooses.
     """
 
     def __init__(self, model: bytes, tone_marks: ToneMarks | None = None) -> None:
@@ -70,7 +72,11 @@ class Tokenizer:
             raise Mistake(message) from error
         special = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
         if special != (PAD, UNK, BOS, EOS):
-            raise Mistake(f"The SentencePiece model has PAD UNK BOS EOS = {special}; they must be (0, 1, 2, 3).")
+            raise Mistake(
+                f"This SentencePiece model has PAD UNK BOS EOS = {special}, but a run needs (0, 1, 2, 3): copy the "
+                "run's own tokenizer file back, or train the run again."
+            )
+        self.kind = checked_kind(processor)
         self.model, self.tone_marks, self._processor = model, tone_marks, processor
 
     @classmethod
@@ -109,7 +115,7 @@ class Tokenizer:
 
         With a byte-pair model, `alpha` is the probability of skipping a merge (Provilkov et al. 2020). With a unigram
         model, segmentations are drawn in proportion to their probability raised to the power `alpha` (Kudo 2018,
-        section 3.3). Raises Mistake for a model without byte pieces.
+        section 3.3).
         """
         random = Random(seed)
         drawn = [piece for word in words(self.decode(ids)) for piece in self._sampling.draw(word, alpha, random)]
@@ -121,11 +127,7 @@ class Tokenizer:
 
     @cached_property
     def _sampling(self) -> BPEDropout | UnigramSampling:
-        try:
-            self._processor.nbest_encode_as_ids("", 1)
-        except RuntimeError:  # Only unigram models support n-best segmentation.
-            return BPEDropout(self._pieces)
-        return UnigramSampling(self._pieces)
+        return UnigramSampling(self._pieces) if self.kind == "unigram" else BPEDropout(self._pieces)
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of the ids; PAD, BOS and EOS are dropped."""

@@ -1,5 +1,8 @@
 """The page that is one file: it translates and changes attention in a browser, from disk and without a request."""
 
+import hashlib
+import io
+import json
 import os
 import re
 import shutil
@@ -9,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sentencepiece
 import torch
 from axe_playwright_python.sync_playwright import Axe
 from watched_page import watched_page
@@ -23,6 +27,7 @@ from nmt.exports.page_export import page_text
 from nmt.exports.page_file import PageRun, page_data
 from nmt.runs.load import load_run
 from nmt.text import Tokenizer
+from nmt.text.tokenizer import _OPTIONS
 
 TEXT = "one two three."
 
@@ -72,6 +77,25 @@ def test_the_command_writes_a_page_and_compares_it(
     assert re.match(r"Compared on 7 sentences \(\d+ pieces\): .* The page is 0\.\d MB\.\nlab\.html\n$", printed)
     with pytest.raises(Mistake, match=r"^out is lab.html, which exists: choose another file, or overwrite=true"):
         export(job("export", run_dir=str(run), format="page", out="lab.html"))
+
+
+def test_a_run_whose_tokenizer_has_other_settings_is_refused(
+    run: Path, job: Callable[..., Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where no Node.js would notice that the page cuts words differently."""
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    shutil.copytree(run, "other/run")
+    (file,) = Path("other/run").glob("tokenizer*.model")
+    other = io.BytesIO()
+    options = {**_OPTIONS, "model_type": "word", "vocab_size": 300, "hard_vocab_limit": False}
+    sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter([TEXT] * 9), model_writer=other, **options)
+    file.write_bytes(other.getvalue())
+    metrics = json.loads(Path("other/run/metrics.json").read_text(encoding="utf-8"))
+    metrics["tokenizers"] = {file.name: hashlib.sha256(other.getvalue()).hexdigest()}
+    Path("other/run/metrics.json").write_text(json.dumps(metrics), encoding="utf-8")
+    with pytest.raises(Mistake, match=rf"^other/run/{file.name}: This SentencePiece model is word, but a run needs"):
+        export(job("export", run_dir="other/run", format="page", out="other.html"))
+    assert not Path("other.html").exists()
 
 
 def test_one_page_holds_several_runs(

@@ -36,7 +36,7 @@ from nmt.models.norms import LayerNorm, ScaleNorm
 from nmt.runs.load import LoadedRun, load_run
 from nmt.runs.weights import in_8_bits
 from nmt.serving.questions import ChangeOfAttention
-from nmt.text import EOS, PAD, Tokenizer, TokenizerPair, normalize, train_tokenizer
+from nmt.text import BOS, EOS, PAD, Tokenizer, TokenizerPair, normalize, train_tokenizer
 from nmt.text.lines import iter_lines
 
 # Annotations are checked where these functions are tested themselves.
@@ -428,6 +428,15 @@ def test_text_is_cut_into_the_pieces_of_sentencepiece(page: Any, base: LoadedRun
     model = train_tokenizer([normalize(line) for line in lines], kind=kind, size=700, character_coverage=0.999)
     for style in (None, "old", "new"):
         check_text(page, base, Tokenizer(model, style), [*(lines if style is None else lines[::10]), *ODD, *noise])
+
+
+def test_control_pieces_between_bytes_are_no_part_of_the_text(page: Any, base: LoadedRun) -> None:
+    run = random_run(base, SAMPLE["bahdanau"], joint=False)
+    first, *rest = run.tokenizers.target.encode("\u5b57")[-3:]  # a character that is spelled in bytes
+    question = {"text": "one", "prefix_ids": [first, BOS, *rest, PAD], "settings": {"beam_size": 1, "max_length": 8}}
+    [[found]] = answers(page, run, [("hypotheses", question)])
+    assert found["text"].startswith("\u5b57")
+    assert found["text"] == normalize(run.tokenizers.target.decode(found["ids"]))
 
 
 @pytest.mark.skipif(not SOAK, reason="20,000 lines take minutes; make soak cuts them.")

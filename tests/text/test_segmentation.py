@@ -1,6 +1,5 @@
 """Random segmentations: their distribution, and the same ones with the same seed in every process."""
 
-import io
 import json
 import math
 import pickle
@@ -10,9 +9,7 @@ from collections import Counter
 from random import Random
 
 import pytest
-import sentencepiece
 
-from nmt.errors import Mistake
 from nmt.text import Tokenizer, normalize, train_tokenizer
 from nmt.text.segmentation import BPEDropout, Pieces, UnigramSampling, words
 
@@ -127,17 +124,6 @@ def test_a_character_without_a_piece_is_less_likely_than_a_piece_with_it(unigram
     found = Counter(tuple(UnigramSampling(pieces).draw("▁qx", 1.0, random)) for _ in range(2_003))
     assert set(found) <= {("▁", "qx"), ("▁", "q", "x")}
     assert found["▁", "qx"] > 1_990
-
-
-def test_a_model_without_byte_pieces_is_refused():
-    without = io.BytesIO()
-    special = {"pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3, "minloglevel": 2}
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(lines()), model_writer=without, vocab_size=50, **special
-    )
-    tokenizer = Tokenizer(without.getvalue())
-    with pytest.raises(Mistake, match=r"subword_sampling needs byte pieces .* or set subword_sampling=null"):
-        tokenizer.resample(tokenizer.encode("tên"), 0.1, 1)
 
 
 def test_sampling_makes_sentences_longer(tokenizer):

@@ -63,6 +63,7 @@ export class Tokenizer {
     /** @type {number[]} */
     let bytes = [];
     for (const id of [...ids, -1]) { // -1 ends the last bytes
+      if (this.types[id] === "c") continue;
       if (this.types[id] === "b") {
         bytes.push(parseInt(this.list[id].slice(3, 5), 16));
         continue;
@@ -70,7 +71,7 @@ export class Tokenizer {
       if (bytes.length) begun = true;
       text += utf8(bytes);
       bytes = [];
-      if (id === -1 || this.types[id] === "c") continue;
+      if (id === -1) continue;
       const piece = this.types[id] === "u" ? " \u2047 " : this.list[id];
       // The text begins with a space that is not part of it.
       text += (!begun && piece.startsWith(SPACE) ? piece.slice(1) : piece).replaceAll(SPACE, " ");
