@@ -40,6 +40,7 @@ def command(
     in a list under that key.
     """
     limit_cached_shapes()
+    limit_spinning()
     if sys.stderr is None:  # closed: errors cannot be printed
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     log_to_standard_error()
@@ -58,6 +59,17 @@ def limit_cached_shapes() -> None:
     """
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
     os.environ.setdefault("LRU_CACHE_CAPACITY", "8")
+
+
+def limit_spinning() -> None:
+    """Lets OpenMP's threads sleep soon while they wait for each other, unless the user has set how they wait.
+
+    By default they spin for 300,000 rounds, which are milliseconds. That is time that the thread they wait for needs if
+    other programs use the machine: two threads then need twice the CPU time of one (docs/lab_notebook.md). 10,000
+    rounds still bridge the pauses between torch's operations. torch reads the setting when it is imported.
+    """
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 
 def _run(

@@ -203,6 +203,11 @@ class TrainerSettings(Keys):
                 f"trainer.strategy={self.strategy} splits a model over several GPUs, which nmt does not support: use "
                 "trainer=ddp, which needs memory for the whole model on each of them."
             )
+        if self.strategy.startswith(("ddp_spawn", "ddp_fork", "ddp_notebook")):
+            raise Mistake(
+                f"trainer.strategy={self.strategy} trains in copies of this process, which nmt does not support: use "
+                "trainer=ddp, which starts the command once for each device."
+            )
         if (self.max_steps, self.max_epochs, self.max_seconds) == (None, None, None):
             raise Mistake("Training would never end: set trainer.max_steps, trainer.max_epochs or trainer.max_time.")
         return self

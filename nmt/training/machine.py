@@ -1,12 +1,14 @@
 """Where training runs: the processes and devices, and Lightning's Trainer for them."""
 
 import logging
+import math
 import os
 import warnings
 from typing import Any, NamedTuple
 
 import torch
 from lightning import Trainer
+from lightning.fabric.plugins.environments.slurm import SLURMEnvironment
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 
 from nmt.config.schema import TrainerSettings
@@ -27,8 +29,8 @@ class Machine(NamedTuple):
 def choose_machine(settings: TrainerSettings) -> Machine:
     """The machine that the options under trainer select.
 
-    Warns if there are more CPU processes than cores. Raises Mistake if there are far more, if there are none, or if
-    Lightning rejects an option.
+    Warns if there are more CPU processes than cores. Raises Mistake if there are far more, if there are none, if
+    torchrun or SLURM has started another number of processes, or if Lightning rejects an option.
     """
     if str(settings.devices) in ("0", "[]"):
         raise Mistake(
@@ -40,6 +42,7 @@ def choose_machine(settings: TrainerSettings) -> Machine:
             f"trainer.devices is {settings.devices}, but this machine has {cores} cores and "
             f"{torch.cuda.device_count()} GPUs: set it to the number of devices to use; each runs one process."
         )
+    _check_tasks_per_node()
     try:
         trainer = build_trainer(settings, logger=False, enable_checkpointing=False)
     # Nothing but the user's options is at stake here, whatever Lightning raises for one that it does not expect.
@@ -48,6 +51,7 @@ def choose_machine(settings: TrainerSettings) -> Machine:
         if settings.accelerator not in ("auto", "cpu"):
             refusal += " trainer.accelerator=auto uses what this machine has."
         raise Mistake(f"Lightning rejects an option under trainer: {refusal}") from error
+    _check_started(trainer.num_devices, trainer.num_nodes)
     device = trainer.strategy.root_device.type
     if device == "cpu" and trainer.num_devices > cores and trainer.is_global_zero:
         logger.warning(
@@ -58,6 +62,56 @@ def choose_machine(settings: TrainerSettings) -> Machine:
             cores,
         )
     return Machine(trainer.num_devices * trainer.num_nodes, device)
+
+
+def _check_tasks_per_node() -> None:
+    """Raises Mistake for a SLURM job from which Lightning cannot learn how many tasks a node has."""
+    if SLURMEnvironment.detect() and "SLURM_NTASKS_PER_NODE" not in os.environ:
+        tasks, nodes = int(os.environ["SLURM_NTASKS"]), int(os.environ.get("SLURM_NNODES", "1"))
+        if tasks > 1 and "TORCHELASTIC_RUN_ID" not in os.environ:
+            raise Mistake(
+                f"The SLURM job has --ntasks={tasks}, which leaves open how many tasks a node has: use "
+                f"--ntasks-per-node={math.ceil(tasks / nodes)}."
+            )
+
+
+def _check_started(devices: int, nodes: int) -> None:
+    """Raises Mistake unless there is, or will be, one process for each device on each of the nodes.
+
+    Otherwise each process would train a copy of the run, or wait for others that never come.
+    """
+    environment = os.environ
+    if "TORCHELASTIC_RUN_ID" in environment:  # first, because torchrun may run inside SLURM
+        launcher, tasks = "torchrun", int(environment["WORLD_SIZE"])
+        machines = tasks // int(environment["LOCAL_WORLD_SIZE"])
+    elif SLURMEnvironment.detect():
+        launcher, tasks, machines = "SLURM", int(environment["SLURM_NTASKS"]), int(environment.get("SLURM_NNODES", "1"))
+        if tasks > 1 and "SLURM_STEP_ID" not in environment:
+            raise Mistake(
+                f"The SLURM job has {tasks} tasks, but this is the batch script itself, which would wait for the "
+                "others: write srun in front of the command."
+            )
+    else:
+        # Whoever starts the processes in another way says which machine this is.
+        if nodes > 1 and not environment.keys() & {"NODE_RANK", "GROUP_RANK", "MASTER_ADDR"}:
+            raise Mistake(
+                f"trainer.num_nodes is {nodes}, but nothing tells this process about the other machines, for which it "
+                "would wait: start the command with torchrun or srun, or add trainer.num_nodes=1 to train on this "
+                "machine alone."
+            )
+        return
+    if (tasks, machines) == (devices * nodes, nodes):
+        return
+    has = f"{launcher} has started {tasks} process{'es' * (tasks > 1)} on {machines} machine{'s' * (machines > 1)}"
+    if devices * nodes == 1:
+        raise Mistake(
+            f"{has}, each of which would train a copy of the run: add trainer=ddp trainer.devices={tasks // machines} "
+            f"trainer.num_nodes={machines}, or start only one."
+        )
+    raise Mistake(
+        f"{has}, but trainer.devices={devices} and trainer.num_nodes={nodes} need {devices} on each of {nodes}: set "
+        f"trainer.devices={tasks // machines} trainer.num_nodes={machines}, or start as many as that."
+    )
 
 
 def build_trainer(settings: TrainerSettings, **ours: Any) -> Trainer:
@@ -83,6 +137,8 @@ def quiet(leader: bool) -> None:
     logging.getLogger("lightning.fabric.strategies.launchers.subprocess_script").setLevel(logging.INFO)
     warnings.filterwarnings("ignore", message=".*LeafSpec.*", category=FutureWarning)
     warnings.filterwarnings("ignore", message=".*does not have many workers.*")
+    # On the login node of a cluster, srun is there but need not be used.
+    warnings.filterwarnings("ignore", message="The `srun` command is available.*")
     # The logged values are already reduced over all processes.
     warnings.filterwarnings("ignore", message=".*sync_dist=True.*")
     warnings.filterwarnings("ignore", message=".*is smaller than the logging interval.*")

@@ -34,7 +34,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from nmt.cli.command import limit_cached_shapes
+from nmt.cli.command import limit_cached_shapes, limit_spinning
 from nmt.training.machine import quiet
 from scripts.bench import (
     attention_cost,
@@ -77,6 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     if options.mode in COMPUTING:
         limit_cached_shapes()
+        limit_spinning()
     quiet(leader=True)
     measurement, _ = MODES[options.mode]
     record = measurement.run(options)

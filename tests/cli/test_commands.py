@@ -15,6 +15,7 @@ import yaml
 
 import nmt
 from nmt.__main__ import main
+from nmt.cli.command import limit_spinning
 from nmt.cli.compose import configuration
 from nmt.config.nodes import CONFIGS
 from nmt.training.origin import stored_keys
@@ -192,3 +193,31 @@ def test_a_terminated_training_ends_with_143_and_can_be_resumed(start: Start, ti
     output, errors = process.communicate()
     assert (process.returncode, output) == (143, "")
     assert "with a checkpoint; resume=true continues from there" in errors
+
+
+@pytest.mark.parametrize(
+    ("set_by_user", "expected"),
+    [
+        ({}, (None, "1000")),
+        ({"OMP_WAIT_POLICY": "ACTIVE"}, ("ACTIVE", None)),
+        ({"GOMP_SPINCOUNT": "7"}, (None, "7")),
+    ],
+)
+def test_threads_spin_briefly_unless_the_user_says_how_they_wait(
+    set_by_user: dict[str, str], expected: tuple[str | None, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "environ", dict(set_by_user))
+    limit_spinning()
+    assert (os.environ.get("OMP_WAIT_POLICY"), os.environ.get("GOMP_SPINCOUNT")) == expected
+
+
+def test_threads_are_told_how_to_wait_before_torch_is_imported() -> None:
+    """OpenMP reads its settings when it is loaded."""
+    program = (
+        "import os, sys, nmt.cli.command as c; assert 'torch' not in sys.modules; sys.argv[1:] = ['--version']\n"
+        "try: c.command('translate', '', '')\n"
+        "finally: assert 'torch' not in sys.modules; print(os.environ['GOMP_SPINCOUNT'])"
+    )
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("OMP_WAIT", "GOMP"))}
+    shown = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert shown.stdout.split()[-1] == "1000"
