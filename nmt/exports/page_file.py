@@ -16,6 +16,7 @@ from nmt.decoding.beam import BeamSearch
 from nmt.errors import Mistake
 from nmt.insight.known_alignments import aligned_pairs
 from nmt.insight.provenance import described_model
+from nmt.insight.unknown_words import known_words
 from nmt.models import Bahdanau, Luong, Seq2Seq, Transformer
 from nmt.runs.load import LoadedRun
 from nmt.runs.weights import in_8_bits
@@ -86,6 +87,7 @@ def page_data(runs: Sequence[PageRun], quantization: str) -> bytes:
                 "max_target": run.model.max_target,
                 "description": _description(run, quantization),
                 "examples": _examples(run),
+                "known_words": None if (words := known_words(run)) is None else " ".join(sorted(words)),
             }
         )
     contents = {"runs": described, "vocabularies": vocabularies, "random": random_numbers(_MOST_COLUMNS).tolist()}

@@ -16,10 +16,15 @@ def unknown_words(run: LoadedRun, text: str) -> list[str]:
 
     Only the embedded corpus is always available; for runs of other corpora, the list is empty.
     """
-    if not run.settings.data.embedded:
+    known = known_words(run)
+    if known is None:
         return []
-    known = _words(tuple(run.settings.data.train), run.direction)
     return list(dict.fromkeys(word for word in _WORD.findall(normalize(text)) if word.casefold() not in known))
+
+
+def known_words(run: LoadedRun) -> frozenset[str] | None:
+    """The words of the run's training sources, case-folded; None if its corpus is not the embedded one."""
+    return _words(tuple(run.settings.data.train), run.direction) if run.settings.data.embedded else None
 
 
 @cache

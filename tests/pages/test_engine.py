@@ -27,6 +27,7 @@ from nmt.insight.cells import cells
 from nmt.insight.forced_maps import IdPair
 from nmt.insight.interventions import Decoded, forced, intervene
 from nmt.insight.known_alignments import agreement, aligned_pairs
+from nmt.insight.unknown_words import unknown_words
 from nmt.maps.links import MapSelector
 from nmt.models import Bahdanau, Luong, Seq2Seq, Transformer, VocabularySizes
 from nmt.models.decoders import LSTMDecoder, LSTMNDecoder
@@ -372,6 +373,19 @@ def test_links_and_error_rates_are_those_of_the_server(page: Any, base: LoadedRu
         for name, rate in expected.rates.items():
             assert answer["rates"][name] == pytest.approx(rate._asdict())
         assert np.allclose(answer["error_rates"], expected.error_rates)
+
+
+def test_words_that_never_occurred_in_training_are_those_of_the_server(page: Any, base: LoadedRun) -> None:
+    settings = base.settings.model_copy(update={"direction": Direction("en", "vi")})
+    data = settings.data.model_copy(update={"train": ("sample:train",)})
+    embedded = base._replace(settings=settings.model_copy(update={"data": data}))
+    text = (
+        "MAI\u2019S  teacher's x-ray ſhe ① ٣ dot2dot Ⅷ_café ＭＡＩ họ, họ, mother-in-law isn't zebras \u212a ß 12 北京."
+    )
+    for run in (embedded, base):
+        [found] = answers(page, run, [("translate", {"text": text, "beam_size": 1})])
+        assert found["unknown_words"] == unknown_words(run, text)
+    assert "zebras" in unknown_words(embedded, text)
 
 
 @pytest.mark.skipif(not SOAK, reason="All combinations take minutes; make soak tries them.")

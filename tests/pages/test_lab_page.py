@@ -276,6 +276,51 @@ def test_the_difference_that_a_change_makes(page: Any) -> None:
     assert blocked == pytest.approx([-weight for weight in before[1::width]], abs=1e-3), "its weight is gone"
 
 
+@pytest.mark.parametrize(
+    ("width", "names", "in_row"), [(1720, "intact other minus", 3), (1200, "intact changed other minus", 2)]
+)
+def test_all_results_are_side_by_side_or_in_equal_rows(
+    browser: Any, address: str, width: int, names: str, in_row: int
+) -> None:
+    with watched_page(browser, address, viewport={"width": width, "height": 900}) as page:
+        anchor = f"run=maps_transformer&second=maps_luong&text={TEXT}&unit=words&difference=true"
+        page.goto(f"{address}/#{anchor}")
+        page.locator("#minus .cell").first.wait_for()
+        if "changed" in names:
+            page.locator("#try-block").click()
+            page.locator("#changed .cell").first.wait_for()
+            page.locator("#results[aria-busy='false']").wait_for()
+        maps = [page.locator(f"#{name} .map svg").bounding_box() for name in names.split()]
+        headings = [page.locator(f"#{name} .heading").bounding_box() for name in names.split()]
+        tops = [box["y"] for box in maps]
+        assert {tops.count(top) for top in tops} == {in_row}, "maps of a row begin at the same height"
+        for heading, box in zip(headings, maps, strict=True):
+            assert heading["y"] < box["y"] < heading["y"] + 300, "a map is below its own heading"
+        said = page.locator("#minus .verdict").text_content()
+        assert said.endswith("”")
+        assert ".”." not in said
+
+
+def test_the_page_says_that_another_run_or_sentence_drops_the_changes(page: Any) -> None:
+    translate(page)
+    assert page.locator("#status").text_content() == ""
+    page.locator("#try-block").click()
+    page.locator("#changed .cell").first.wait_for()
+    page.locator("#run").select_option("maps_luong")
+    page.get_by_text("Your changes were for the translation before").wait_for()
+    assert page.locator("#changes li").count() == 0
+    page.go_back()
+    page.locator("#changes li").wait_for()
+    ready(page)
+    page.locator("#changed .cell").first.wait_for()
+    assert page.locator("#run").input_value() == "maps_transformer"
+    assert page.locator("#status").text_content() == ""
+    translate(page, "two one.")
+    page.get_by_text("Your changes were for the translation before").wait_for()
+    translate(page, "three one.")
+    assert page.locator("#status").text_content() == ""
+
+
 def test_lines_have_the_weights_of_the_cells(page: Any) -> None:
     translate(page)
     strong = [title for title in page.locator("#intact .cell title").all_text_contents() if float(title[-5:]) > 0.05]

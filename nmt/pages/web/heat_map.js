@@ -60,6 +60,12 @@ export function annotatedLayout(place, { rows, columns }) {
   };
 }
 
+/** The least width that shows a map without scrolling. @param {AttentionMap} map */
+export function leastWidth({ rows, columns }) {
+  const left = Math.max(...rows.map((text) => widthOf(text)), 62), over = beyond(columns.map((text) => widthOf(text)), LEAST_CELL);
+  return magnified() * (left + LEAST_CELL * columns.length + over) + 6;
+}
+
 /**
  * Layouts with the same cells, so that the rows of maps side by side are at the same heights.
  * @param {{ map: AttentionMap, layout: Layout }[]} several @returns {Layout[]}

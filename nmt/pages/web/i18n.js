@@ -36,7 +36,7 @@ const TEXTS = {
     withChanges: "Translation by {0} with your changes", minus: "{0} minus {1}", original: "original", yourChange: "your change",
     logProb: "log p = {0} nats, {1} per piece", without: "Without your beginning: {0} (log p = {1} nats)",
     otherWords: "The two runs split this sentence into different pieces. Set the unit to words to see the difference.",
-    minusHint: "Warm colors: more weight in {0}; blue: more weight in {1}. Both maps are for the translation “{2}”.",
+    minusHint: "Warm colors: more weight in {0}; blue: more weight in {1}. Both maps are for one translation: “{2}”",
     nowIs: "With your changes:", same: "The same translation.", another: "A different translation.",
     mattered: "The log-probability of the first translation changes by {0} nats, most at {1} ({2}).",
     didNotMatter: "The log-probability of the first translation does not change.",
@@ -100,7 +100,7 @@ const TEXTS = {
     guessLegend: "●: sure link (S), ○: possible link (P), both from the grammar; color: the attention weight that the model ({0}) computes for this translation; violet ring: the largest weight in each row; ✓: your guess. The diagonal links words at the same relative position. Alignment error rate = 1 − (|A ∩ S| + |A ∩ P|) / (|A| + |S|), where P includes S.",
     you: "you", model: "the model", diagonal: "the diagonal", aer: "alignment error rate", precision: "precision",
     recall: "recall", guessed: "{0} – {1}",
-    waiting: "translating … (Esc stops it)", stopped: "Stopped.", failed: "The server cannot be reached. Check that nmt.serve is still running, and try again.",
+    waiting: "translating … (Esc stops it)", stopped: "Stopped.", dropped: "Your changes were for the translation before, and are gone here. The browser's Back button returns to them.", failed: "The server cannot be reached. Check that nmt.serve is still running, and try again.",
   },
   vi: {
     title: "Phòng thực hành cơ chế chú ý", subtitle: "Gõ một câu, xem mô hình chú ý vào đâu rồi thử thay đổi.", other: "English",
@@ -133,7 +133,7 @@ const TEXTS = {
     withChanges: "Bản dịch của {0} với thay đổi của bạn", minus: "{0} trừ {1}", original: "ban đầu", yourChange: "thay đổi của bạn",
     logProb: "log p = {0} nat, {1} mỗi từ con", without: "Không có phần mở đầu của bạn: {0} (log p = {1} nat)",
     otherWords: "Hai mô hình tách câu này thành những từ con khác nhau. Hãy chọn đơn vị là từ để xem hiệu số.",
-    minusHint: "Màu nóng: trọng số ở {0} lớn hơn; màu xanh: trọng số ở {1} lớn hơn. Cả hai bản đồ đều ứng với bản dịch “{2}”.",
+    minusHint: "Màu nóng: trọng số ở {0} lớn hơn; màu xanh: trọng số ở {1} lớn hơn. Cả hai bản đồ đều ứng với cùng một bản dịch: “{2}”",
     nowIs: "Với thay đổi của bạn:", same: "Bản dịch không đổi.", another: "Bản dịch khác.",
     mattered: "Log xác suất của bản dịch ban đầu thay đổi {0} nat, nhiều nhất ở {1} ({2}).",
     didNotMatter: "Log xác suất của bản dịch ban đầu không đổi.",
@@ -197,7 +197,7 @@ const TEXTS = {
     guessLegend: "●: liên kết chắc chắn (S), ○: liên kết có thể có (P), cả hai lấy từ văn phạm; màu: trọng số chú ý mà mô hình ({0}) tính cho bản dịch này; viền tím: trọng số lớn nhất của mỗi hàng; ✓: bạn đoán. Đường chéo nối các từ ở cùng vị trí tương đối. Tỉ lệ lỗi gióng hàng (AER) = 1 − (|A ∩ S| + |A ∩ P|) / (|A| + |S|), trong đó P gồm cả S.",
     you: "bạn", model: "mô hình", diagonal: "đường chéo", aer: "tỉ lệ lỗi (AER)", precision: "độ chính xác (precision)",
     recall: "độ phủ (recall)", guessed: "{0} – {1}",
-    waiting: "đang dịch … (bấm Esc để dừng)", stopped: "Đã dừng.", failed: "Không kết nối được với máy chủ. Hãy xem nmt.serve có còn chạy không, rồi thử lại.",
+    waiting: "đang dịch … (bấm Esc để dừng)", stopped: "Đã dừng.", dropped: "Các thay đổi của bạn thuộc về bản dịch trước nên không còn ở đây. Nút Quay lại của trình duyệt sẽ đưa chúng trở lại.", failed: "Không kết nối được với máy chủ. Hãy xem nmt.serve có còn chạy không, rồi thử lại.",
   },
 };
 

@@ -4,7 +4,7 @@
 
 import { darkness, onPaper } from "./colors.js";
 import { button, clamp, copied, element, fillSelect, hasModifier, make, part } from "./dom.js";
-import { alignedLayouts, annotatedLayout, drawHeatMap } from "./heat_map.js";
+import { alignedLayouts, annotatedLayout, drawHeatMap, leastWidth } from "./heat_map.js";
 import { Unreachable } from "./engine/interface.js";
 import { fillLabels, label } from "./i18n.js";
 import { drawAttribution, fitAttribution, listenToAttribution, showAttribution, shownAttribution } from "./lab/attribution.js";
@@ -356,9 +356,10 @@ function draw({ withHeads = true } = {}) {
   const minus = differenceShown(maps.intact);
   // Set the layout first, because the width of a section determines the size of its cells.
   element.results.classList.toggle("several", [maps.changed, maps.other, minus].some(Boolean));
-  if (withHeads) drawHeads(headsShown, report);
   /** @type {[string, import("./map.js").AttentionMap][]} */
   const shown = Object.entries({ ...maps, minus }).flatMap(([name, map]) => map ? [[name, map]] : []);
+  element.results.style.setProperty("--columns", String(columnsFor(shown.map(([, map]) => map))));
+  if (withHeads) drawHeads(headsShown, report);
   const layouts = alignedLayouts(shown.map(([name, map]) => ({ map, layout: annotatedLayout(part(element[name], ".map"), map) })));
   shown.forEach(([name], i) => {
     const map = maps[name];
@@ -375,6 +376,16 @@ function draw({ withHeads = true } = {}) {
   hideLater(maps.intact);
   for (const kind of Object.keys(FILES)) element[`save-${kind}`].disabled = !answers.intact;
   inspect();
+}
+
+const GAP = 28; // between results, as in lab.css
+const ENOUGH = 320; // pixels in which a wide map is scrolled
+
+/** How many results are side by side: all of them if their maps have room, and else rows of the same length. @param {import("./map.js").AttentionMap[]} maps */
+function columnsFor(maps) {
+  const results = element.results.querySelectorAll(".result:not([hidden])").length;
+  const room = Math.floor((element.maps.clientWidth - 32 + GAP) / (Math.min(Math.max(...maps.map(leastWidth), 1), ENOUGH) + GAP));
+  return Math.ceil(results / Math.ceil(results / Math.max(room, 1)));
 }
 
 /** The pieces of the translation whose map a section shows. @param {string} name */
@@ -522,11 +533,13 @@ async function fillExamples() {
  * Starts with a new sentence, and drops the changes, which belong to the old one. Locked words stay if it was typed.
  * @param {string} text @param {number[]} locks
  */
-function begin(text, locks = []) {
+async function begin(text, locks = []) {
   cause = element.text;
+  const isDropped = state.changes.length > 0 || state.prefix.length > 0 || state.locks.length > locks.length;
   Object.assign(state, { text, changes: [], prefix: [], locks, row: null, column: null, of: "intact" });
   writeAddress(true);
-  refresh();
+  await refresh();
+  if (isDropped && isCurrent() && !state.changes.length && !element.status.textContent) announce(label("dropped"));
 }
 
 // ---------------------------------------------------------------- files

@@ -11,6 +11,7 @@ import { Weights } from "./models/weights.js";
 import { search } from "./search/beam.js";
 import { normalize } from "./text/normalize.js";
 import { Tokenizer } from "./text/tokenizer.js";
+import { unknownWords } from "./text/unknown_words.js";
 
 /** @typedef {import("./interface.js").Translation} Translation */
 /** @typedef {import("./models/edits.js").Change} Change */
@@ -30,6 +31,7 @@ import { Tokenizer } from "./text/tokenizer.js";
  * @property {number | null} max_target
  * @property {object} description
  * @property {Example[]} examples
+ * @property {string | null} known_words those of its training sources, in lower case; null if they are not known
  */
 /** A sentence to try, with the links of its words if they are known. @typedef {import("./interface.js").Example & { sure?: number[][], possible?: number[][] }} Example */
 /** A question, with the fields of all methods. @typedef {import("./interface.js").Question & { site?: string, layer?: number | null, head?: number | null, row?: number, number?: number, changes?: Change[], method?: string, contrast?: string, guess?: number[][] }} Asked */
@@ -63,6 +65,7 @@ function openRun(stored, vocabularies, random, bytes) {
     lastForced: remembered(),
     source: new Tokenizer(vocabularies[stored.vocabularies.source]),
     target: new Tokenizer(vocabularies[stored.vocabularies.target]),
+    words: stored.known_words === null ? null : new Set(stored.known_words.split(" ")),
     model: makeModel(new Weights(bytes, stored.tensors), stored.structure),
   };
 }
@@ -225,7 +228,8 @@ export const ANSWERS = {
         await pause();
       },
     });
-    return { ids: first.ids, text: normalize(run.target.decode(first.ids)), score: first.score, unknown_characters: run.source.unknownIn(normalize(question.text)), unknown_words: [] };
+    const read = normalize(question.text);
+    return { ids: first.ids, text: normalize(run.target.decode(first.ids)), score: first.score, unknown_characters: run.source.unknownIn(read), unknown_words: run.words ? unknownWords(run.words, read) : [] };
   },
 
   async attend(run, question, _, pause) {

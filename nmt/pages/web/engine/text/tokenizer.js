@@ -27,13 +27,16 @@ export class Tokenizer {
     /** @type {Map<string, number>} */
     this.ids = new Map();
     this.bytes = new Array(256).fill(1);
+    this.characters = new Set([" "]);
     this.longest = 1;
     this.lowest = Infinity;
     for (const [id, piece] of pieces.entries()) {
       if (types[id] === "b") this.bytes[parseInt(piece.slice(3, 5), 16)] = id;
       if (types[id] !== "n") continue;
       this.ids.set(piece, id);
-      this.longest = Math.max(this.longest, [...piece].length);
+      const characters = [...piece];
+      for (const character of characters) this.characters.add(character);
+      this.longest = Math.max(this.longest, characters.length);
       this.lowest = Math.min(this.lowest, scores[id]);
     }
   }
@@ -49,10 +52,7 @@ export class Tokenizer {
   }
 
   /** The characters of a text that occur in no piece, each once. @param {string} text */
-  unknownIn(text) {
-    const known = new Set([" ", ...[...this.ids.keys()].flatMap((piece) => [...piece])]);
-    return [...new Set(text)].filter((character) => !known.has(character)).join("");
-  }
+  unknownIn(text) { return [...new Set(text)].filter((character) => !this.characters.has(character)).join(""); }
 
   /** The pieces of ids. @param {number[]} ids */
   pieces(ids) { return ids.map((id) => this.list[id]); }

@@ -1,0 +1,11 @@
+// @ts-check
+// The words of a text that a run never saw in training. As nmt/insight/unknown_words.py.
+
+const LETTERS = "[\\p{L}\\p{Nl}\\p{No}]+";
+const WORD = new RegExp(`${LETTERS}(?:['\u2019-]${LETTERS})*`, "gu");
+
+/** Without case, as Python's casefold: some letters, such as \u017f, have another one in lower case only after upper case. @param {string} word */
+const folded = (word) => word.toUpperCase().toLowerCase();
+
+/** Each once, as it is written. @param {Set<string>} known in lower case @param {string} text */
+export const unknownWords = (known, text) => [...new Set(text.match(WORD))].filter((word) => !known.has(folded(word)));
