@@ -4,6 +4,7 @@ import _thread
 import os
 import signal
 import sys
+import threading
 import weakref
 from collections.abc import Callable
 from functools import partial
@@ -87,6 +88,42 @@ def discard_output_to_lost_terminal() -> None:
             os.write(descriptor, b"")  # writes nothing, but fails on a terminal that is gone
         except OSError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
+
+
+class EndingBlockedCalls:
+    """From its creation to `close`, a stop signal or Ctrl-C ends the process even if a library's call blocks it.
+
+    Python calls a signal's handler only between its own instructions: a process that waits inside a library, as for
+    other machines, would not react. So a thread waits for signals, too. If the main thread has not reacted by itself
+    after `patience` seconds, the thread ends the process with `code`. It must be created in the main thread.
+    """
+
+    def __init__(self, code: int, patience: float = 1.0) -> None:
+        self._code, self._patience = code, patience
+        self._closed = threading.Event()
+        self._read, self._write = os.pipe()
+        os.set_blocking(self._write, False)
+        # The interpreter writes the number of each signal to this file at once, whatever the main thread does.
+        self._former = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Ends the watch; may be called again."""
+        if not self._closed.is_set():
+            self._closed.set()
+            signal.set_wakeup_fd(self._former)
+            os.close(self._write)  # so that the thread reads the end of the pipe
+            self._thread.join()
+            os.close(self._read)
+
+    def _watch(self) -> None:
+        while number := os.read(self._read, 1):
+            if number[0] not in (signal.SIGINT, *STOP_SIGNALS) or self._closed.wait(self._patience):
+                continue
+            name = signal.Signals(number[0]).name
+            os.write(2, f"{name}: ended while waiting for other processes\n".encode())
+            os._exit(INTERRUPTED if number[0] == signal.SIGINT else self._code)
 
 
 def leave_on_interrupt() -> None:

@@ -22,7 +22,7 @@ import jaxtyping
 import pytest
 import torch
 from attention_runs import RUNS, train_all
-from forked import Forked, killed, module, signalled_training
+from forked import Forked, killed, module, signalled_training, with_environment
 from jobs import HIERARCHICAL, JOINED
 from tiny import TINY, write_corpora
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -97,6 +97,7 @@ def start(corpus: Path) -> Iterator[Start]:
     """Starts a command in the corpus folder; what still runs after the test is killed.
 
     `sent` is a signal and the step of training after which it gets that; `dies` are the arguments of forked.killed.
+    `variables` are set in its environment.
     """
     started: list[Forked] = []
 
@@ -106,12 +107,15 @@ def start(corpus: Path) -> Iterator[Start]:
         stdin: int | None = None,
         sent: tuple[int, int] | None = None,
         dies: tuple[Any, ...] | None = None,
+        variables: dict[str, str] | None = None,
     ) -> Forked:
         program = partial(module, f"nmt.{name}")
         if sent is not None:
             program = partial(signalled_training, f"nmt.{name}", *sent)
         if dies is not None:
             program = partial(killed, f"nmt.{name}", *dies)
+        if variables is not None:
+            program = partial(with_environment, variables, program)
         started.append(Forked(program, [f"nmt.{name}", *overrides], corpus, stdin))
         return started[-1]
 

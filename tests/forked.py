@@ -111,6 +111,12 @@ def module(name: str) -> None:
     runpy.run_module(name, run_name="__main__", alter_sys=True)
 
 
+def with_environment(variables: dict[str, str], program: Callable[[], object]) -> None:
+    """A program with some environment variables."""
+    os.environ.update(variables)
+    program()
+
+
 def signalled_training(name: str, number: int, step: int) -> None:
     """nmt.train or nmt.pretrain with a signal to itself as soon as a step is done."""
     from nmt.training.progress import Progress

@@ -11,7 +11,7 @@ from functools import partial
 import pytest
 
 from nmt.errors import exit_code
-from nmt.signals import STOP_SIGNALS
+from nmt.signals import STOP_SIGNALS, EndingBlockedCalls
 
 
 @pytest.mark.parametrize("started", [False, True])
@@ -98,3 +98,38 @@ def test_output_to_a_terminal_that_is_gone_is_discarded() -> None:
         process.stdin.write("\n")
         process.stdin.close()
         assert process.wait() == 0
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGUSR1, 143), (signal.SIGINT, 130)])
+def test_a_signal_ends_a_process_that_a_library_blocks(number: int, code: int) -> None:
+    """A thread that takes a lock twice waits forever, and no signal interrupts it."""
+    script = (
+        "import signal, sys, ctypes; from nmt.signals import *\n"
+        "on_stop_signals(lambda *_: None); signal.signal(signal.SIGINT, lambda *_: None)\n"
+        "watch = EndingBlockedCalls(143, patience=0.1); print('ready', flush=True)\n"
+        "lock, libc = ctypes.create_string_buffer(64), ctypes.CDLL(None)\n"
+        "libc.pthread_mutex_lock(lock); libc.pthread_mutex_lock(lock)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=30)
+    name = signal.Signals(number).name
+    assert (process.returncode, errors.decode()) == (code, f"{name}: ended while waiting for other processes\n")
+
+
+def test_a_signal_is_left_to_a_main_thread_that_reacts() -> None:
+    script = (
+        "import os, signal, time; from nmt.signals import *\n"
+        "def stop(*_): watch.close(); watch.close(); raise SystemExit(7)\n"
+        "on_stop_signals(stop); watch = EndingBlockedCalls(143, patience=5.0)\n"
+        "os.kill(os.getpid(), signal.SIGTERM); time.sleep(30)"
+    )
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, check=False).returncode == 7
+
+
+def test_signals_are_not_watched_any_more_afterwards() -> None:
+    watch = EndingBlockedCalls(143)
+    watch.close()
+    assert signal.set_wakeup_fd(-1) == -1

@@ -41,7 +41,7 @@ from nmt.training.not_finite import NotFinite
 from nmt.training.out_of_memory import batch_too_large
 from nmt.training.preparation import Prepared
 from nmt.training.progress import Progress, TrainingBar
-from nmt.training.stopping import FollowPlateau, LastValidation, StopEarly, StopOnSignal, Stopped
+from nmt.training.stopping import Connecting, FollowPlateau, LastValidation, StopEarly, StopOnSignal, Stopped
 
 logger = logging.getLogger(__name__)
 
@@ -124,7 +124,8 @@ def fit(prepared: Prepared) -> dict[str, Any]:
     if settings.checkpoints.recent:
         callbacks.append(RecentCheckpoints(run.checkpoints, settings.checkpoints.recent))
     # LastCheckpoint comes after every callback whose state a resumed run needs: that state is part of the checkpoint.
-    callbacks += [best, LastCheckpoint(run.checkpoints), StopOnSignal(run.checkpoints / LAST)]
+    connecting = Connecting(prepared.processes, settings.trainer.num_nodes)
+    callbacks += [connecting, best, LastCheckpoint(run.checkpoints), StopOnSignal(run.checkpoints / LAST)]
     with logger_errors(partial(where_to_resume, run)):
         loggers = build_loggers(settings.logger, run.path, run.logs)
     if loggers:
@@ -148,7 +149,7 @@ def fit(prepared: Prepared) -> dict[str, Any]:
     last = prepared.checkpoint
     logger.info("Run directory: %s%s", run.path, f", resumed from {last.name}" if last else "")
     try:
-        with batch_too_large(prepared), logger_errors(partial(where_to_resume, run)):
+        with batch_too_large(prepared), logger_errors(partial(where_to_resume, run)), connecting:
             trainer.fit(task, prepared.data, ckpt_path=last, weights_only=True)
     except NotFinite as error:
         if trainer.is_global_zero:

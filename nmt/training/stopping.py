@@ -13,7 +13,13 @@ from lightning.pytorch.callbacks import Callback, Checkpoint, EarlyStopping
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from nmt.errors import TERMINATED
-from nmt.signals import INTERRUPTED, EndedBySignal, discard_output_to_lost_terminal, on_stop_signals
+from nmt.signals import (
+    INTERRUPTED,
+    EndedBySignal,
+    EndingBlockedCalls,
+    discard_output_to_lost_terminal,
+    on_stop_signals,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -58,6 +64,34 @@ class FollowPlateau(Callback):
         schedule = trainer.lr_scheduler_configs[0].scheduler
         if isinstance(schedule, ReduceLROnPlateau) and measured(trainer, self._monitor):
             schedule.step(self._sign * trainer.callback_metrics[self._monitor].item())
+
+
+class Connecting(Callback):
+    """A context in which signals end a process that waits for the others of a distributed run.
+
+    torch may wait for half an hour, and no handler of a signal is called meanwhile. Lightning calls `setup` as soon as
+    the processes are connected; from then on, signals are left to StopOnSignal.
+    """
+
+    def __init__(self, processes: int, machines: int) -> None:
+        self._processes, self._machines = processes, machines
+        self._watch: EndingBlockedCalls | None = None
+
+    def __enter__(self) -> None:
+        if self._processes > 1 and threading.current_thread() is threading.main_thread():
+            self._watch = EndingBlockedCalls(TERMINATED)
+        if self._machines > 1:
+            logger.info("Waiting for all %d processes on %d machines", self._processes, self._machines)
+
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        self._end()
+
+    def __exit__(self, *error: object) -> None:
+        self._end()
+
+    def _end(self) -> None:
+        if self._watch is not None:
+            self._watch.close()
 
 
 class Stopped(SystemExit):

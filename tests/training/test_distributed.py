@@ -5,6 +5,7 @@ import logging
 import os
 import re
 import signal
+import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -111,6 +112,22 @@ def test_a_dead_process_ends_the_other_within_a_minute(corpus: Path, start: Star
     assert two.returncode != 0
     # Whichever comes first: the process that waits for the dead one finds it gone, or it is ended for that.
     assert re.search(r"terminated with code -9|[Cc]onnection (closed|reset)", errors), errors
+
+
+def test_a_signal_ends_a_process_that_waits_for_another_machine(start: Start, tiny: Tiny) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    variables = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "NODE_RANK": "0", "LOCAL_RANK": "0"}
+    alone = {"trainer__devices": 1, "trainer": "ddp", "trainer__num_nodes": 2}
+    process = start("train", *tiny(**STEPS, **alone, run_dir="two"), variables=variables)
+    assert process.stderr is not None
+    next(line for line in process.stderr if line.startswith("Waiting for all 2 processes on 2 machines"))
+    time.sleep(1)
+    process.send_signal(signal.SIGTERM)
+    errors = process.communicate(timeout=60)[1]
+    assert process.returncode == 143, errors
+    assert errors.endswith("SIGTERM: ended while waiting for other processes\n")
 
 
 def test_the_line_that_names_a_dead_process_is_not_silenced() -> None:
