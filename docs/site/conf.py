@@ -1,6 +1,5 @@
 """The site of the documents: `make docs` builds it from the Markdown files, the papers and the docstrings."""
 
-import os
 import re
 import shutil
 import sys
@@ -33,6 +32,7 @@ templates_path = ["templates"]
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_copy_source = False
+html_show_copyright = False
 html_sidebars = {
     "**": [
         "sidebar/brand.html",
@@ -49,8 +49,7 @@ pygments_dark_style = "github-dark"
 myst_enable_extensions = ["attrs_inline", "dollarmath", "html_image"]
 myst_heading_anchors = 4
 nb_custom_formats = {".py": ["jupytext.reads", {"fmt": "py:percent"}]}
-nb_execution_mode = "cache"
-nb_execution_cache_path = os.environ.get("DOCS_CACHE", str(ROOT / "build" / "papers"))
+nb_execution_mode = "force"  # a cache would not notice that the code of nmt has changed
 nb_execution_timeout = 300
 nb_execution_raise_on_error = True
 nb_merge_streams = True
@@ -65,6 +64,7 @@ CONTENTS = [ROOT / "docs" / "README.md", ROOT / "docs" / "vi" / "README.md"]
 SECTION = re.compile(r"^(?=\*\*)", re.MULTILINE)
 PAGE_LINK = re.compile(r"\]\(([\w/.]+\.(?:md|py))\)")
 LOCAL_LINK = re.compile(r"\[([^]\n]+)\]\(((?!https?:)[^)\s#]+)\)")
+ACCENT_WITH_INDEX = re.compile(r"(\\(?:bar|tilde|overleftarrow|overrightarrow) ?(?:\{[^{}]*\}|\w))(?= ?_)")
 ANCHOR = re.compile(r'<a id="([^"]+)"></a>')
 
 # What the theme itself shows, for Vietnamese pages.
@@ -177,13 +177,18 @@ def plain_docstring(app: Sphinx, what: str, name: str, thing: object, options: o
     lines[:] = shown
 
 
+def mathml(tex: str, displayed: bool = False) -> str:
+    # docutils sets the index of a letter with an accent below the letter, unless there is an empty group after it.
+    return tex2mathml(ACCENT_WITH_INDEX.sub(r"{{\1}{}}", tex), as_block=displayed)
+
+
 def inline_math(self: HTML5Translator, node: nodes.math) -> None:
-    self.body.append(tex2mathml(node.astext()))
+    self.body.append(mathml(node.astext()))
     raise nodes.SkipNode
 
 
 def displayed_math(self: HTML5Translator, node: nodes.math_block) -> None:
-    self.body.append(f'<div class="math">{tex2mathml(node.astext(), as_block=True)}</div>')
+    self.body.append(f'<div class="math">{mathml(node.astext(), displayed=True)}</div>')
     raise nodes.SkipNode
 
 

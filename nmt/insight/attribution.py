@@ -179,7 +179,7 @@ def _integrals(question: _Question, intervals: Sequence[_Interval], steps: int) 
 def occlusion(
     model: Seq2Seq, batch: Batch, rows: int, contrast: int | None = None, before_pass: BeforePass = _go_on
 ) -> Attributions:
-    """a_tj = f_t(x) - f_t(x with e_j = 0) (Zeiler & Fergus 2014, section 2.1, for pieces instead of patches)."""
+    """a_tj = f_t(x) - f_t(x with e_j = 0) (Zeiler & Fergus 2014, section 4.2, for pieces instead of patches)."""
     size = batch.source.shape[1]
     groups = batch.source_mask.nonzero().split(rows)
     question = _Question(model, batch, contrast, _Passes(before_pass, 1 + len(groups)))

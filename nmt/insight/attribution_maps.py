@@ -86,7 +86,7 @@ def map_maker(run: LoadedRun, method: str) -> MakeMaps:
 
 
 def p_cxmi_maps(run: LoadedRun, pairs: Sequence[IdPair], batch_tokens: int) -> Iterator[SentenceMaps]:
-    """What earlier sentences add to log p of each target piece, in nats (P-CXMI; Fernandes et al. 2021, section 4).
+    """What earlier sentences add to log p of each target piece, in nats (P-CXMI; Fernandes et al. 2023, section 2.2).
 
     The map belongs to the site 'context'. The column of an earlier sentence is log p(y_t | all earlier sentences) minus
     log p(y_t | all the others), and the last column, 'all', is the P-CXMI, log p(y_t | all earlier sentences) minus

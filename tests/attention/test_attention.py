@@ -41,6 +41,24 @@ def test_worked_numbers_of_self_attention():
     torch.testing.assert_close(first, torch.tensor([0, 1.70942138, 1.66986613], dtype=torch.float64), rtol=0, atol=1e-8)
 
 
+def test_worked_numbers_that_an_article_prints_for_another_set_of_matrices():
+    """The results in "Algorithms for Transformer" (Viblo) follow from these matrices, not from those that it prints."""
+    words = torch.tensor([[1.0, 0, 0], [0, 1, 0], [1, 1, 0], [0, 0, 1]], dtype=torch.float64)
+    q = words @ torch.tensor([[2.0, 0, 2], [2, 0, 0], [2, 1, 2]], dtype=torch.float64)
+    k = words @ torch.tensor([[2.0, 2, 2], [0, 2, 1], [0, 1, 1]], dtype=torch.float64)
+    v = words @ torch.tensor([[1.0, 1, 0], [0, 1, 1], [0, 0, 0]], dtype=torch.float64)
+    everything = torch.ones(1, 1, 1, 4, dtype=torch.bool)
+    attention = attention_of(scorers.ScaledDot, query_dim=3, key_dim=3)
+    context = attention.context(q.view(1, 1, 4, 3), k.view(1, 1, 4, 3), v.view(1, 1, 4, 3), everything)[0, 0]
+    expected = [
+        [0.98522025, 1.74174051, 0.75652026],
+        [0.90965265, 1.40965265, 0.5],
+        [0.99851226, 1.75849334, 0.75998108],
+        [0.99560386, 1.90407309, 0.90846923],
+    ]
+    torch.testing.assert_close(context, torch.tensor(expected, dtype=torch.float64), rtol=0, atol=1e-8)
+
+
 def test_the_weights_produce_the_context_and_are_what_a_watch_receives(make_scorer: MakeScorer):
     attention = attention_of(make_scorer, query_dim=5, key_dim=5, num_heads=3)
     queries, keys = (torch.randn(2, 3, n, 5, dtype=torch.float64) for n in (4, 7))

@@ -1,0 +1,202 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+# %% [markdown]
+# # Bahdanau et al. 2015, equation by equation
+#
+# Dzmitry Bahdanau, Kyunghyun Cho, Yoshua Bengio: *Neural Machine Translation by Jointly Learning to Align and
+# Translate*, [arXiv:1409.0473](https://arxiv.org/abs/1409.0473). This page shows each equation of the model beside the
+# code of `nmt` that computes it, checks the code against the equation on small numbers, and trains the model on a tiny
+# language. The page is also a script: `python docs/papers/bahdanau2015.py` runs it, and Jupyter opens it with jupytext.
+#
+# The paper's $i$ is the number of the target word, $j$ that of the source word. In the code, $i$ is $t$.
+
+# %%
+from functools import partial
+
+import torch
+
+from nmt.attention import Attention
+from nmt.attention.normalizers import Softmax
+from nmt.attention.scorers import Additive
+from nmt.attention.windows import Global
+from nmt.models import Bahdanau
+from nmt.models.encoders import Bidirectional
+from scripts.studies import noun_phrases
+
+torch.manual_seed(1)
+model = Bahdanau(
+    cross=partial(Attention, Additive, Global, Softmax),
+    encoder=Bidirectional(),
+    embedding_dim=24,
+    encoder_dim=48,
+    decoder_dim=48,
+    maxout_dim=24,
+    num_heads=1,
+    dropout=0.0,
+    vocabulary=noun_phrases.VOCABULARY,
+)
+
+# %% [markdown]
+# ## The encoder: section 3.2
+#
+# A bidirectional recurrent network reads the source. The annotation of word $j$ joins the states of both directions, so
+# it summarizes the words before and after it:
+#
+# $$h_j = \left[ \overrightarrow{h}_j^\top ; \overleftarrow{h}_j^\top \right]^\top$$
+#
+# ```{literalinclude} ../../nmt/models/encoders.py
+# :pyobject: Bidirectional
+# :language: python
+# ```
+#
+# ## The alignment model: section 3.1 and appendix A.1.2
+#
+# How well does the source around word $j$ fit the output at position $i$? The answer depends on the decoder's state
+# *before* word $i$ and on the annotation:
+#
+# $$e_{ij} = a(s_{i-1}, h_j) = v_a^\top \tanh(W_a s_{i-1} + U_a h_j)$$
+#
+# $U_a h_j$ does not depend on $i$, so the paper computes it in advance, and `project_keys` does too. The scores
+# themselves are computed in blocks, because the vectors $\tanh(\cdot)$ of all words at once would need much memory.
+#
+# ```{literalinclude} ../../nmt/attention/scorers.py
+# :pyobject: Additive
+# :language: python
+# ```
+#
+# A check with small numbers: $W_a = U_a = I$ and $v_a = (1, 1)$.
+
+# %%
+s = torch.tensor([1.0, 2.0])
+h = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+scorer = Additive(query_dim=2, key_dim=2, num_heads=1).requires_grad_(False)
+scorer.query_weight[:], scorer.key_weight[:], scorer.vector[:] = torch.eye(2), torch.eye(2), 1.0
+
+e = torch.tanh(s + h).sum(dim=-1)  # the equation, for W_a = U_a = I and v_a = (1, 1)
+computed = scorer.score(scorer.project_queries(s.view(1, 1, 1, 2)), scorer.project_keys(h.view(1, 1, 3, 2)))
+torch.testing.assert_close(computed.flatten(), e)
+print("e =", e.numpy().round(3))
+
+# %% [markdown]
+# ## Weights and context: equations 6 and 5
+#
+# $$\alpha_{ij} = \frac{\exp(e_{ij})}{\sum_{k=1}^{T_x} \exp(e_{ik})} \qquad (6)$$
+#
+# $$c_i = \sum_{j=1}^{T_x} \alpha_{ij} h_j \qquad (5)$$
+#
+# The normalizer computes (6), and the last line of the attention computes (5). The window does nothing here.
+#
+# ```{literalinclude} ../../nmt/attention/attention.py
+# :pyobject: Attention._attend
+# :language: python
+# ```
+
+# %%
+attention = Attention(lambda **widths: scorer, Global, Softmax, query_dim=2, key_dim=2)
+keys, mask = h.view(1, 1, 3, 2), torch.ones(1, 1, 1, 3, dtype=torch.bool)
+context, weights = attention.attend(s.view(1, 1, 1, 2), attention.project_keys(keys), keys, mask)
+
+alpha = e.exp() / e.exp().sum()  # equation 6
+torch.testing.assert_close(weights.flatten(), alpha)
+torch.testing.assert_close(context.flatten(), alpha @ h)  # equation 5
+print("alpha =", alpha.numpy().round(3), " c =", (alpha @ h).numpy().round(3))
+
+# %% [markdown]
+# ## The decoder: section 3.1 and appendices A.1.1 and A.2.2
+#
+# The context enters the recurrence, beside the previous word and the previous state:
+#
+# $$s_i = f(s_{i-1}, y_{i-1}, c_i)$$
+#
+# $f$ is a gated unit:
+#
+# $$s_i = (1 - z_i) \circ s_{i-1} + z_i \circ \tilde s_i, \qquad
+# \tilde s_i = \tanh(W e(y_{i-1}) + U [r_i \circ s_{i-1}] + C c_i)$$
+#
+# $$z_i = \sigma(W_z e(y_{i-1}) + U_z s_{i-1} + C_z c_i), \qquad
+# r_i = \sigma(W_r e(y_{i-1}) + U_r s_{i-1} + C_r c_i)$$
+#
+# `cell` is torch's `GRUCell` on $[e(y_{i-1}); c_i]$. It differs from the paper in two ways: its reset gate multiplies
+# the product, $r_i \circ (U s_{i-1})$, and its update gate is the paper's $1 - z_i$.
+#
+# ```{literalinclude} ../../nmt/models/bahdanau.py
+# :pyobject: Bahdanau.advance
+# :language: python
+# ```
+#
+# The first state comes from the backward state at the first word, $s_0 = \tanh(W_s \overleftarrow{h}_1)$:
+#
+# ```{literalinclude} ../../nmt/models/bahdanau.py
+# :pyobject: Bahdanau.annotate
+# :language: python
+# ```
+#
+# ## The output: appendix A.2.2
+#
+# $$\tilde t_i = U_o s_{i-1} + V_o E y_{i-1} + C_o c_i, \qquad
+# t_i = \left[ \max\{\tilde t_{i,2j-1}, \tilde t_{i,2j}\} \right]^\top_{j=1,\ldots,l}$$
+#
+# $$p(y_i \mid s_i, y_{i-1}, c_i) \propto \exp(y_i^\top W_o t_i)$$
+#
+# The paper contradicts itself here: equation 4 and the left side above have $s_i$, the readout has $s_{i-1}$. The code
+# follows the readout.
+#
+# ```{literalinclude} ../../nmt/models/bahdanau.py
+# :pyobject: Bahdanau.read_out
+# :language: python
+# ```
+#
+# One step of the model, checked against all of these equations:
+
+# %%
+torch.manual_seed(2)
+source = noun_phrases.ids([[*noun_phrases.HELD_OUT[0], "</s>"]], noun_phrases.SOURCE_WORDS)
+target = torch.tensor([[noun_phrases.TARGET_WORDS.index("<s>")]])
+with torch.no_grad():
+    annotations, first = model.annotate(model.source_embedding(source), source != 0)
+    logits = model(source, source != 0, target)[0, 0]
+
+    h, s0, y = annotations[0], first.hidden[0], model.target_embedding(target)[0, 0]
+    parts = model.attention.attention.scorer
+    W_a, U_a, v_a = parts.query_weight[0].T, parts.key_weight[0].T, parts.vector[0]
+    alpha = torch.softmax(torch.tanh(W_a @ s0 + h @ U_a.T) @ v_a, dim=0)
+    c = alpha @ h
+    t = model.readout.weight @ torch.cat([s0, y, c]) + model.readout.bias  # [U_o V_o C_o], and a bias
+    maxout = t.view(-1, 2).amax(dim=1)
+    torch.testing.assert_close(logits, model.output.weight @ maxout + model.output.bias)
+print("alpha =", alpha.numpy().round(3), "before training")
+
+# %% [markdown]
+# ## A small run
+#
+# The language of `scripts/studies/noun_phrases.py` has 3,600 sentences, such as "a black cat sees a small dog", in
+# Vietnamese "một con mèo đen thấy một con chó nhỏ": the adjective follows the noun, and "con" is a classifier. This
+# sentence is left out of training. It takes a few seconds:
+
+# %%
+loss = noun_phrases.train(model)
+english, vietnamese = noun_phrases.HELD_OUT
+translation = noun_phrases.translate(model, english)
+print(f"loss {loss:.4f} nats per word")
+print(" ".join(english), "->", " ".join(translation))
+
+# %%
+cross = noun_phrases.attend(model)
+axes = cross.plot(title="Bahdanau: each row is the word that the step predicts")
+
+# %% [markdown]
+# The columns of "black" and "cat" are read in the order of the Vietnamese words: first the noun, then the adjective.
+# The classifier "con" is predicted by looking at the noun that it belongs to. At "một" the weights are spread,
+# because "a" is what comes anyway: a word that the model can predict without the source needs no attention.
+#
+# On the project's embedded corpus, `python -m nmt.train model=bahdanau scorer=additive` trains this model in minutes,
+# and `experiment=bahdanau2015` has the paper's sizes and optimizer. Next: [Luong et al. 2015](luong2015.py).

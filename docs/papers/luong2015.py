@@ -1,0 +1,212 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+# %% [markdown]
+# # Luong et al. 2015, equation by equation
+#
+# Minh-Thang Luong, Hieu Pham, Christopher D. Manning: *Effective Approaches to Attention-based Neural Machine
+# Translation*, [arXiv:1508.04025](https://arxiv.org/abs/1508.04025). As on [Bahdanau's page](bahdanau2015.py), each
+# equation is shown beside the code that computes it, checked on small numbers, and then trained.
+#
+# The paper writes $h_t$ for the decoder's state and $\bar h_s$ for the encoder's state at source position $s$.
+
+# %%
+import math
+from functools import partial
+
+import torch
+
+from nmt.attention import Attention
+from nmt.attention.normalizers import Softmax
+from nmt.attention.scorers import Concat, Dot, General, Location
+from nmt.attention.windows import Global, LocalM, LocalP, QueryStates
+from nmt.models import Luong
+from nmt.models.decoders import LSTMDecoder
+from nmt.models.encoders import Bidirectional
+from scripts.studies import noun_phrases
+
+
+def luong(window=Global):
+    torch.manual_seed(1)
+    return Luong(
+        partial(Attention, General, window, Softmax),
+        Bidirectional(),
+        LSTMDecoder(),
+        embedding_dim=24,
+        encoder_dim=48,
+        decoder_dim=48,
+        num_layers=1,
+        num_heads=1,
+        dropout=0.0,
+        input_feeding=True,
+        vocabulary=noun_phrases.VOCABULARY,
+    )
+
+
+model = luong()
+
+# %% [markdown]
+# ## What is new: the order of a step (section 3)
+#
+# Bahdanau's decoder attends with its *previous* state, and the context enters the recurrence. Here the LSTM makes the
+# current state first, $h_{t-1} \to h_t$; this state is the query, and the context enters afterwards:
+# $h_t \to a_t \to c_t \to \tilde h_t$.
+#
+# $$\tilde h_t = \tanh(W_c [c_t; h_t]) \qquad (5)$$
+#
+# $$p(y_t \mid y_{<t}, x) = \mathrm{softmax}(W_s \tilde h_t) \qquad (6)$$
+#
+# With input feeding (section 3.3), $\tilde h_{t-1}$ is concatenated with the next input, so that the decoder knows what
+# it attended to before.
+#
+# ```{literalinclude} ../../nmt/models/luong.py
+# :pyobject: Luong.advance
+# :language: python
+# ```
+#
+# ## Global attention: section 3.1
+#
+# $$a_t(s) = \mathrm{align}(h_t, \bar h_s)
+# = \frac{\exp(\mathrm{score}(h_t, \bar h_s))}{\sum_{s'} \exp(\mathrm{score}(h_t, \bar h_{s'}))} \qquad (7)$$
+#
+# There are three scores of the contents:
+#
+# $$\mathrm{score}(h_t, \bar h_s) = h_t^\top \bar h_s \qquad \text{(dot)}$$
+#
+# $$\mathrm{score}(h_t, \bar h_s) = h_t^\top W_a \bar h_s \qquad \text{(general)}$$
+#
+# $$\mathrm{score}(h_t, \bar h_s) = v_a^\top \tanh(W_a [h_t; \bar h_s]) \qquad \text{(concat)}$$
+#
+# ```{literalinclude} ../../nmt/attention/scorers.py
+# :pyobject: InnerProduct.score
+# :language: python
+# ```
+#
+# ```{literalinclude} ../../nmt/attention/scorers.py
+# :pyobject: General.project_keys
+# :language: python
+# ```
+#
+# ```{literalinclude} ../../nmt/attention/scorers.py
+# :pyobject: Concat
+# :language: python
+# ```
+#
+# The fourth score ignores the source states; it has one row of $W_a$ for each position:
+#
+# $$a_t = \mathrm{softmax}(W_a h_t) \qquad (8)$$
+#
+# ```{literalinclude} ../../nmt/attention/scorers.py
+# :pyobject: Location
+# :language: python
+# ```
+
+# %%
+torch.manual_seed(2)
+h_t, h_s = torch.randn(4), torch.randn(6, 4)
+
+
+def score(scorer):
+    query, keys = h_t.view(1, 1, 1, 4), h_s.view(1, 1, 6, 4)
+    with torch.no_grad():
+        return scorer.score(scorer.project_queries(query), scorer.project_keys(keys)).flatten()
+
+
+widths = {"query_dim": 4, "key_dim": 4, "num_heads": 1}
+general, concat, location = General(**widths), Concat(**widths), Location(**widths, max_length=6)
+W_general, W_concat, v_a = general.weight[0].T, concat.weight[0].T, concat.vector[0]
+torch.testing.assert_close(score(Dot(**widths)), h_s @ h_t)
+torch.testing.assert_close(score(general), h_s @ W_general.T.detach() @ h_t)
+both = torch.cat([h_t.expand(6, 4), h_s], dim=1)
+torch.testing.assert_close(score(concat), (torch.tanh(both @ W_concat.T) @ v_a).detach())
+torch.testing.assert_close(score(location), (location.weight[0] @ h_t).detach())
+print("general:", score(general).numpy().round(3))
+
+# %% [markdown]
+# ## Local attention: section 3.2
+#
+# A step sees only the source positions in $[p_t - D, p_t + D]$. With local-m, $p_t = t$. With local-p, the center is
+# predicted; $S$ is the length of the source:
+#
+# $$p_t = S \cdot \mathrm{sigmoid}(v_p^\top \tanh(W_p h_t)) \qquad (9)$$
+#
+# $$a_t(s) = \mathrm{align}(h_t, \bar h_s) \exp\left( -\frac{(s - p_t)^2}{2 \sigma^2} \right), \qquad
+# \sigma = \frac{D}{2} \qquad (10)$$
+#
+# In (10), `align` is the softmax inside the window. The products are not normalized again, so a row sums to less than
+# 1. For local-m past the end of the source, where the paper's window becomes narrower and at last empty, the code
+# keeps the center at the last position.
+#
+# ```{literalinclude} ../../nmt/attention/windows.py
+# :pyobject: LocalM.forward
+# :language: python
+# ```
+#
+# ```{literalinclude} ../../nmt/attention/windows.py
+# :pyobject: LocalP.center
+# :language: python
+# ```
+#
+# ```{literalinclude} ../../nmt/attention/windows.py
+# :pyobject: LocalP.forward
+# :language: python
+# ```
+
+# %%
+D = 2
+local = Attention(Dot, partial(LocalP, half_width=D, renormalize=False), Softmax, query_dim=4, key_dim=4)
+everything = torch.ones(1, 1, 1, 6, dtype=torch.bool)
+keys, states = h_s.view(1, 1, 6, 4), QueryStates(h_t.view(1, 1, 4), torch.tensor([[3]]))
+with torch.no_grad():
+    _, a_t = local.attend(h_t.view(1, 1, 1, 4), local.project_keys(keys), keys, everything, states)
+    W_p, v_p = local.window.hidden.weight, local.window.place.weight[0]
+    p_t = 6 * torch.sigmoid(v_p @ torch.tanh(W_p @ h_t))  # equation 9
+
+s = torch.arange(6.0)
+in_window = (s - p_t).abs() <= D
+align = torch.where(in_window, (h_s @ h_t).exp(), 0) / (h_s @ h_t).exp()[in_window].sum()
+torch.testing.assert_close(a_t.flatten(), align * torch.exp(-((s - p_t) ** 2) / (2 * (D / 2) ** 2)))  # equation 10
+print(f"p_t = {p_t:.3f}, weights", a_t.flatten().numpy().round(3), f"sum {a_t.sum():.3f}")
+
+# %% [markdown]
+# ## A small run
+#
+# The same tiny language as on [Bahdanau's page](bahdanau2015.py): the adjective follows the noun in Vietnamese. Once
+# with the global window, and once with local-m and $D = 1$, which sees only three source words around position $t$.
+
+# %%
+english, vietnamese = noun_phrases.HELD_OUT
+losses, maps = {}, {}
+for name, window in {"global": Global, "local-m, D = 1": partial(LocalM, half_width=1)}.items():
+    trained = luong(window)
+    losses[name] = noun_phrases.train(trained)
+    maps[name] = noun_phrases.attend(trained)
+    print(f"{name:15} loss {losses[name]:.4f} ", " ".join(noun_phrases.translate(trained, english)))
+model = trained
+
+# %%
+axes = maps["global"].plot(title="Luong, global attention")
+
+# %%
+axes = maps["local-m, D = 1"].plot(title="Luong, local-m with D = 1")
+
+# %% [markdown]
+# Both translate the sentence, but look at the rows of the global map before you read it as an alignment: "mèo" (cat)
+# and "nhỏ" (small) take their information from the end of the sentence. A bidirectional encoder has already carried it
+# there, and the model is only trained to translate, not to attend where we would. In the local map, blank cells are
+# outside the window: row $t$ sees the columns $t - 1$ to $t + 1$, and the last rows the end of the sentence. "nhỏ"
+# cannot see "small" at all, and is right all the same, for the same reason.
+#
+# `python -m nmt.train model=luong scorer=general window=local_p` trains the model on the embedded corpus;
+# `experiment=luong2015_local_p` has the paper's sizes. Next: [Vaswani et al. 2017](vaswani2017.py).
+
+# %%
+assert math.isclose(maps["global"].weights.sum(), len(vietnamese) + 1, rel_tol=1e-4)  # each row sums to 1

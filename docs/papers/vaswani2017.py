@@ -1,0 +1,266 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+# %% [markdown]
+# # Vaswani et al. 2017, equation by equation
+#
+# Ashish Vaswani and others: *Attention Is All You Need*, [arXiv:1706.03762](https://arxiv.org/abs/1706.03762). As on
+# the pages of [Bahdanau](bahdanau2015.py) and [Luong](luong2015.py), each equation is shown beside the code that
+# computes it, checked on small numbers, and then trained. At the end, a worked example that circulates in tutorials.
+
+# %%
+import math
+from functools import partial
+
+import torch
+
+from nmt.attention import Attention, MultiHeadAttention, causal_mask
+from nmt.attention.normalizers import Softmax
+from nmt.attention.scorers import ScaledDot
+from nmt.attention.windows import Global
+from nmt.models import Transformer
+from nmt.models.embeddings import sinusoids
+from nmt.models.norms import LayerNorm
+from nmt.models.transformer_layers import FeedForward, Sublayer
+from nmt.training.schedules import noam
+from scripts.studies import noun_phrases
+
+torch.manual_seed(1)
+attention = partial(Attention, ScaledDot, Global, Softmax)
+model = Transformer(
+    attention,
+    attention,
+    attention,
+    dim=48,
+    ffn_dim=96,
+    num_heads=4,
+    num_layers=2,
+    dropout=0.0,
+    norm_first=False,
+    vocabulary=noun_phrases.VOCABULARY,
+)
+
+# %% [markdown]
+# ## Scaled dot-product attention: section 3.2.1
+#
+# $$\mathrm{Attention}(Q, K, V) = \mathrm{softmax}\left( \frac{Q K^\top}{\sqrt{d_k}} \right) V \qquad (1)$$
+#
+# `project_queries` divides by $\sqrt{d_k}$, `score` multiplies the matrices, and `Attention` does the rest. It is the
+# class that Bahdanau's and Luong's models use; only the scorer differs.
+#
+# ```{literalinclude} ../../nmt/attention/scorers.py
+# :pyobject: ScaledDot
+# :language: python
+# ```
+#
+# ```{literalinclude} ../../nmt/attention/attention.py
+# :pyobject: Attention._attend
+# :language: python
+# ```
+
+# %%
+torch.manual_seed(2)
+Q, K, V = torch.randn(3, 8), torch.randn(5, 8), torch.randn(5, 8)
+one_head = attention(query_dim=8, key_dim=8)
+everything = torch.ones(1, 1, 1, 5, dtype=torch.bool)
+context, weights = one_head.attend(
+    Q.view(1, 1, 3, 8), one_head.project_keys(K.view(1, 1, 5, 8)), V.view(1, 1, 5, 8), everything
+)
+torch.testing.assert_close(context[0, 0], torch.softmax(Q @ K.T / math.sqrt(8), dim=-1) @ V)
+
+# %% [markdown]
+# Why the root (footnote 4)? If the components of $q$ and $k$ are independent with mean 0 and variance 1, the variance
+# of $q \cdot k = \sum_{i=1}^{d_k} q_i k_i$ is $d_k$. Without the root, the softmax of wide heads is almost one-hot:
+
+# %%
+wide_q, wide_k = torch.randn(1000, 256), torch.randn(1000, 256)
+products = (wide_q * wide_k).sum(dim=-1)
+print(f"variance of q . k: {products.var():.0f}; after division by the root: {(products / math.sqrt(256)).var():.2f}")
+
+# %% [markdown]
+# ## Multi-head attention: section 3.2.2
+#
+# $$\mathrm{MultiHead}(Q, K, V) = \mathrm{Concat}(\mathrm{head}_1, \ldots, \mathrm{head}_h) W^O$$
+#
+# $$\mathrm{head}_i = \mathrm{Attention}(Q W_i^Q, K W_i^K, V W_i^V)$$
+#
+# One linear layer computes the $W_i^Q$ of all heads; `_split` gives each head its part of the width. (Reshaping
+# without the transposition would mix positions with heads, a common mistake.) The layers also have biases.
+#
+# ```{literalinclude} ../../nmt/attention/multihead.py
+# :pyobject: MultiHeadAttention
+# :language: python
+# ```
+
+# %%
+torch.manual_seed(3)
+heads = MultiHeadAttention(attention, query_dim=8, key_dim=8, num_heads=2, dropout=0.0)
+x, y = torch.randn(1, 3, 8), torch.randn(1, 5, 8)
+with torch.no_grad():
+    q, k, v = heads.query(x)[0], heads.key(y)[0], heads.value(y)[0]
+    each = [torch.softmax(q[:, i] @ k[:, i].T / 2, dim=-1) @ v[:, i] for i in (slice(0, 4), slice(4, 8))]  # sqrt(4) = 2
+    torch.testing.assert_close(heads(x, heads.project(y), everything)[0], heads.output(torch.cat(each, dim=-1)))
+
+# %% [markdown]
+# ## The mask of the decoder: section 3.2.3
+#
+# Position $t$ of the decoder's self-attention must not see later positions. The paper sets their scores to $-\infty$
+# before the softmax; here a mask says who may see whom, and blocked weights are exactly 0.
+#
+# ```{literalinclude} ../../nmt/attention/masks.py
+# :pyobject: causal_mask
+# :language: python
+# ```
+
+# %%
+print(causal_mask(4).int().numpy())
+
+# %% [markdown]
+# ## Sub-layers: section 3.1, and feed-forward networks: section 3.3
+#
+# $$\mathrm{LayerNorm}(x + \mathrm{Sublayer}(x))$$
+#
+# $$\mathrm{FFN}(x) = \max(0, x W_1 + b_1) W_2 + b_2 \qquad (2)$$
+#
+# ```{literalinclude} ../../nmt/models/transformer_layers.py
+# :pyobject: Sublayer
+# :language: python
+# ```
+#
+# ```{literalinclude} ../../nmt/kernels/feed_forward.py
+# :pyobject: feed_forward
+# :language: python
+# ```
+
+# %%
+torch.manual_seed(4)
+ffn, around = FeedForward(8, 16, dropout=0.0), Sublayer(LayerNorm, 8, dropout=0.0, norm_first=False)
+with torch.no_grad():
+    expected = torch.relu(x @ ffn.inner.weight.T + ffn.inner.bias) @ ffn.outer.weight.T + ffn.outer.bias  # equation 2
+    torch.testing.assert_close(ffn(x), expected)
+    added = around.after(x, ffn(around.before(x)))
+    total = x + expected
+    centered = total - total.mean(dim=-1, keepdim=True)
+    torch.testing.assert_close(added, centered / (centered.square().mean(dim=-1, keepdim=True) + 1e-5).sqrt())
+
+# %% [markdown]
+# ## Embeddings and positions: sections 3.4 and 3.5
+#
+# The embeddings are multiplied by $\sqrt{d_{\mathrm{model}}}$ and added to
+#
+# $$PE_{(pos, 2i)} = \sin(pos / 10000^{2i/d_{\mathrm{model}}}), \qquad
+# PE_{(pos, 2i+1)} = \cos(pos / 10000^{2i/d_{\mathrm{model}}})$$
+#
+# (Some tutorials print the sine twice.)
+#
+# ```{literalinclude} ../../nmt/models/embeddings.py
+# :pyobject: sinusoids
+# :language: python
+# ```
+#
+# ```{literalinclude} ../../nmt/models/transformer_layers.py
+# :pyobject: with_positions
+# :language: python
+# ```
+
+# %%
+positions = sinusoids(torch.arange(3), 4)
+for pos in range(3):
+    for i in range(2):
+        angle = pos / 10000 ** (2 * i / 4)
+        torch.testing.assert_close(positions[pos, 2 * i : 2 * i + 2], torch.tensor([math.sin(angle), math.cos(angle)]))
+print(positions.numpy().round(3))
+
+# %% [markdown]
+# ## The decoder, and training: sections 3.1 and 5.3
+#
+# Each layer attends to the target so far, then to the source, and then applies the feed-forward network:
+#
+# ```{literalinclude} ../../nmt/models/transformer.py
+# :pyobject: Transformer.decode
+# :language: python
+# ```
+#
+# The learning rate rises for `warmup` steps and then falls:
+#
+# $$lrate = d_{\mathrm{model}}^{-0.5} \cdot \min(step\_num^{-0.5}, step\_num \cdot warmup\_steps^{-1.5}) \qquad (3)$$
+#
+# ```{literalinclude} ../../nmt/training/schedules.py
+# :pyobject: noam
+# :language: python
+# ```
+
+# %%
+optimizer = torch.optim.Adam([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
+schedule = noam(optimizer, dim=512, warmup=4000)
+assert math.isclose(schedule.get_last_lr()[0], 512**-0.5 * min(1**-0.5, 1 * 4000**-1.5))
+print(f"rate at step 1: {schedule.get_last_lr()[0]:.2e}, highest, at step 4000: {512**-0.5 * 4000**-0.5:.2e}")
+
+# %% [markdown]
+# ## A small run
+#
+# The tiny language of the other two pages: in Vietnamese, the adjective follows the noun. For the pictures, a plain
+# learning rate does.
+
+# %%
+loss = noun_phrases.train(model)
+english, vietnamese = noun_phrases.HELD_OUT
+print(f"loss {loss:.4f} nats per word")
+print(" ".join(english), "->", " ".join(noun_phrases.translate(model, english)))
+
+# %%
+axes = noun_phrases.attend(model).plot(layer=1, title="Transformer: cross attention of layer 2, mean of the heads")
+
+# %%
+axes = noun_phrases.attend(model, site="decoder_self").plot(layer=0, title="Decoder self-attention of layer 1")
+
+# %% [markdown]
+# `python -m nmt.train model=transformer` trains the Transformer on the embedded corpus, and
+# `experiment=transformer_base_iwslt15` has the sizes of the paper's base model.
+#
+# ## A worked example from tutorials
+#
+# Four words, three numbers each, one head. Several tutorials compute this example by hand, among them the Vietnamese
+# article "Algorithms for Transformer" on Viblo:
+#
+# $$X = \begin{pmatrix} 1 & 0 & 0 \\ 0 & 1 & 0 \\ 1 & 1 & 0 \\ 0 & 0 & 1 \end{pmatrix}, \qquad
+# Q = X W_Q, \quad K = X W_K, \quad V = X W_V, \quad \mathrm{softmax}(Q K^\top / \sqrt{3}) V$$
+#
+# The results in that article do not follow from the $W_Q$, $W_K$ and $W_V$ that it prints. They follow from the second
+# set below, which is also what numpy's `randint(3, size=(3, 3))` draws three times after `seed(42)`. The first set is a
+# common one too. If your own numbers differ from a text's, compare them with both:
+
+# %%
+X = torch.tensor([[1.0, 0, 0], [0, 1, 0], [1, 1, 0], [0, 0, 1]])
+first_set = [
+    torch.tensor([[0.0, 1, 1], [2, 0, 2], [2, 1, 0]]),
+    torch.tensor([[0.0, 1, 2], [0, 2, 1], [2, 0, 1]]),
+    torch.tensor([[0.0, 2, 2], [0, 0, 0], [0, 1, 0]]),
+]
+second_set = [
+    torch.tensor([[2.0, 0, 2], [2, 0, 0], [2, 1, 2]]),
+    torch.tensor([[2.0, 2, 2], [0, 2, 1], [0, 1, 1]]),
+    torch.tensor([[1.0, 1, 0], [0, 1, 1], [0, 0, 0]]),
+]
+
+
+def worked_example(matrices):
+    Q, K, V = (X @ W for W in matrices)
+    head = attention(query_dim=3, key_dim=3)
+    seen = torch.ones(1, 1, 1, 4, dtype=torch.bool)
+    context, weights = head.attend(Q.view(1, 1, 4, 3), K.view(1, 1, 4, 3), V.view(1, 1, 4, 3), seen)
+    torch.testing.assert_close(weights[0, 0], torch.softmax(Q @ K.T / math.sqrt(3), dim=-1))
+    return Q @ K.T, context[0, 0]
+
+
+for name, matrices in {"first set": first_set, "second set": second_set}.items():
+    scores, output = worked_example(matrices)
+    print(f"{name}: scores of the first word {scores[0].int().tolist()}, output\n{output.numpy().round(4)}")
