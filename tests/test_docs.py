@@ -165,6 +165,7 @@ def test_every_command_is_one_that_the_program_reads(page: str, line: str):
     arguments = [each for each in arguments if each not in NOT_ARGUMENTS and not each.startswith("$")]
     arguments = [re.sub(r"\{\}|\$\w+", "1", each) for each in arguments]  # what another program or the shell fills in
     if several:
+        arguments = [re.sub(r"=interval\((.*)\)", r"=\1", each) for each in arguments]
         arguments = [each.split(",")[0] for each in arguments if not each.startswith("hydra")]
     arguments = for_hydra(arguments, settings_class(command), "what" if command == "download" else None)
     validated(settings_class(command), configuration(command, arguments))

@@ -1,6 +1,5 @@
 """A command from start to end: arguments as typed -> a validated job -> the command's function -> the exit code."""
 
-import logging
 import os
 import pkgutil
 import sys
@@ -8,17 +7,18 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from hydra.core.override_parser.types import Override
 
 from nmt.cli.arguments import HELP, INSPECT, SWEEP, VERSION, flags, for_hydra, inspection
 from nmt.cli.compose import choices_and_values, job_of, parsed, run_hydra
 from nmt.cli.help import group_help, help_text
+from nmt.cli.log import log_to_standard_error
 from nmt.cli.settings_class import settings_class
 from nmt.cli.sweep import run_sweep
 from nmt.config.nodes import CONFIGS
-from nmt.errors import Mistake, exit_code, printable
+from nmt.errors import Mistake, exit_code
 from nmt.signals import raise_on_interrupt
 
 
@@ -136,31 +136,3 @@ def version_text() -> str:
         with suppress(PackageNotFoundError):  # nmt may run without being installed
             lines.append(f"{name.removesuffix('-attention')} {version(name)}")
     return "\n".join(lines)
-
-
-class StandardErrorHandler(logging.StreamHandler):
-    """Writes to what sys.stderr is at the time of a message, so that messages appear above a progress bar."""
-
-    @property
-    def stream(self) -> Any:
-        return sys.stderr
-
-    @stream.setter
-    def stream(self, stream: Any) -> None:
-        pass
-
-
-class NamedLevels(logging.Formatter):
-    """Prefixes warnings and errors with their level."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        line = "\n".join(map(printable, super().format(record).split("\n")))  # a traceback has several lines
-        return f"{record.levelname.lower()}: {line}" if record.levelno >= logging.WARNING else line
-
-
-def log_to_standard_error() -> None:
-    """Shows this package's messages and the warnings of libraries, unless logging is configured already."""
-    handler = StandardErrorHandler()
-    handler.setFormatter(NamedLevels())
-    logging.basicConfig(handlers=[handler], level=logging.WARNING)
-    logging.getLogger("nmt").setLevel(logging.INFO)

@@ -6,7 +6,7 @@ import itertools
 import math
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +90,7 @@ def choices_and_values(name: str, overrides: Sequence[Override]) -> tuple[dict[s
     return _choices(composed), plain
 
 
-def run_hydra(name: str, task: Callable[[Composed], None], overrides: Sequence[Override] = ()) -> None:
+def run_hydra(name: str, task: Callable[[Composed], object], overrides: Sequence[Override] = ()) -> None:
     """Runs Hydra's own command line on sys.argv: it calls `task` for each job of a sweep, or shows the configuration.
 
     Raises Mistake for anything that Hydra rejects; the sweep's `overrides` help to find the reason.
@@ -130,7 +130,7 @@ def parsed(name: str, arguments: Sequence[str], sweep: bool = False) -> list[Ove
         overrides.append(override)
         _check(name, override, sweep)
     # Sweepers other than Hydra's own, such as Optuna's, choose values from an interval.
-    if not any(override.key_or_group in ("hydra/sweeper", "hydra.sweeper._target_") for override in overrides):
+    if has_hydras_sweeper(overrides):
         for override in overrides:
             if override.is_interval_sweep():
                 raise Mistake(
@@ -144,6 +144,27 @@ def parsed(name: str, arguments: Sequence[str], sweep: bool = False) -> list[Ove
                 f"'{several}' makes more than {_MOST_JOBS:,} jobs, the most that a sweep may have. Write fewer values."
             )
     return overrides
+
+
+def has_hydras_sweeper(overrides: Iterable[Override]) -> bool:
+    """Whether a sweep runs a job for each combination of values, as Hydra's own sweeper does."""
+    return not any(override.key_or_group in ("hydra/sweeper", "hydra.sweeper._target_") for override in overrides)
+
+
+def jobs_of_sweep(overrides: Iterable[Override]) -> list[list[str]]:
+    """The overrides of each job of Hydra's own sweeper, in the order of the jobs' numbers."""
+    settings = [override for override in overrides if not override.is_hydra_override()]
+    return [
+        list(job)
+        for job in itertools.product(
+            *(
+                [f"{override.get_key_element()}={value}" for value in _values_of(override)]
+                if override.is_discrete_sweep()
+                else [str(override.input_line)]
+                for override in settings
+            )
+        )
+    ]
 
 
 def _number_of_values(override: Override) -> float:

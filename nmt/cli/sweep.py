@@ -10,17 +10,20 @@ import os
 import pkgutil
 import re
 import sys
-from collections.abc import Sequence
-from contextlib import ExitStack
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.types import Override
 from omegaconf import OmegaConf
 from pydantic import ConfigDict
 
-from nmt.cli.compose import job_of, parsed, run_hydra
+from nmt.cli.compose import has_hydras_sweeper, job_of, jobs_of_sweep, parsed, run_hydra
+from nmt.cli.log import log_to_standard_error
 from nmt.config.job import JobRecord
 from nmt.config.schema import NOT_STORED
 from nmt.config.stored import Count, Stored, read_stored
@@ -81,8 +84,20 @@ def run_sweep(name: str, run: str, after_sweep: str | None, run_directory: str |
         # As typed, because the value may be quoted for Hydra.
         settings.append(f"hydra.sweep.dir={str(folders[-1].input_line).partition('=')[2]}")
     named = any(override.key_or_group == "hydra.sweep.subdir" for override in overrides)
-    with TemporaryDirectory() as folder:
-        if run_directory is None and not any(override.key_or_group == "hydra.sweep.dir" for override in overrides):
+    typed_dir = next((override.value() for override in overrides if override.key_or_group == "hydra.sweep.dir"), None)
+    if sweep_dir is not None:
+        shared = Path(str(sweep_dir))
+    elif typed_dir is None and run_directory is not None:
+        shared = Path("runs", "sweeps", time.strftime("%Y-%m-%d_%H-%M-%S"))
+        settings.append(f"hydra.sweep.dir={shared}")
+    elif run_directory is not None and "$" not in str(typed_dir):
+        shared = Path(str(typed_dir))
+    else:
+        shared = Path()
+    # A launcher may run the jobs on other machines, which do not see this one's /tmp.
+    elsewhere = any(override.key_or_group == "hydra/launcher" for override in overrides)
+    with _records_in(shared if run_directory is not None or elsewhere else None) as folder:
+        if run_directory is None and typed_dir is None:
             settings.append(f"hydra.sweep.dir={folder}/hydra")  # for Hydra's multirun.yaml, which nobody asked for
         sweep = Sweep(
             name=name,
@@ -90,21 +105,62 @@ def run_sweep(name: str, run: str, after_sweep: str | None, run_directory: str |
             run_directory=run_directory,
             resumable=sweep_dir is not None,
             named=named,
-            records=Path(folder),
+            records=folder,
         )
 
-        def run_job(composed: Any) -> None:
-            _run_job(sweep)
+        def run_job(composed: Any) -> float | None:
+            return _run_job(sweep)
 
         sys.argv[1:] = ["--multirun", *settings]
         os.environ["HYDRA_FULL_ERROR"] = "1"  # otherwise Hydra prints errors itself and exits
+        records: list[JobRecord] = []
         try:
             run_hydra(name, run_job, overrides)
+            records = _missing_records(overrides, shared, {int(file.stem) for file in folder.glob("*.json")})
         finally:
-            records = sorted(_read(file) for file in sweep.records.glob("*.json"))
+            records = sorted([*records, *map(_read, folder.glob("*.json"))])
             if after_sweep and records and rank() == 0:
                 print(pkgutil.resolve_name(after_sweep)(records))
     return max((record.exit_code for record in records), default=0, key=lambda code: (code == 1, code))
+
+
+@contextmanager
+def _records_in(folder: Path | None) -> Iterator[Path]:
+    """A temporary folder for records inside another folder, which is removed if nothing is written to it.
+
+    None: in the system's folder for temporary files.
+    """
+    if folder is None:
+        with TemporaryDirectory() as name:
+            yield Path(name)
+        return
+    new = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with TemporaryDirectory(dir=folder, prefix=".records-") as name:
+            yield Path(name).absolute()
+    finally:
+        with suppress(OSError):  # the first one with something in it
+            for path in new:
+                path.rmdir()
+
+
+def _missing_records(overrides: Sequence[Override], folder: Path, found: set[int]) -> list[JobRecord]:
+    """Records for the jobs that left none, although the sweep has ended; other sweepers than Hydra's choose their own.
+
+    A job leaves no record if its machine or its launcher fails before it begins, or if it writes to another folder.
+    """
+    if not has_hydras_sweeper(overrides):
+        return []
+    error = f"left no record in {folder}: see the logs of the launcher, which must run jobs where this folder is shared"
+    missing = [
+        JobRecord(number=number, folder=str(folder / str(number)), overrides=job, exit_code=1, error=error)
+        for number, job in enumerate(jobs_of_sweep(overrides))
+        if number not in found
+    ]
+    for record in missing if rank() == 0 else []:
+        logger.error("Job %d (%s) %s", record.number, " ".join(record.overrides), error)
+    return missing
 
 
 def job_name(overrides: Sequence[str]) -> str:
@@ -115,8 +171,12 @@ def job_name(overrides: Sequence[str]) -> str:
     return name if name == text else f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
-def _run_job(sweep: Sweep) -> None:
-    """Runs one job and records how it ended. Until then, the record says that the job is not finished."""
+def _run_job(sweep: Sweep) -> float | None:
+    """Runs one job and records how it ended. Until then, the record says that the job is not finished.
+
+    Returns the validation score of the run, if the job made one: sweepers such as Optuna's choose values by it.
+    """
+    log_to_standard_error()  # in a process that a launcher has started; does nothing in the command's own
     hydra_config: Any = HydraConfig.get()
     overrides: Any = OmegaConf.to_container(hydra_config.overrides.task, resolve=False)
     sweep_dir, folder = Path(hydra_config.sweep.dir).absolute(), Path(hydra_config.runtime.output_dir)
@@ -154,6 +214,10 @@ def _run_job(sweep: Sweep) -> None:
             files = [files[0], stored]
         for file in files:
             write_json(file, record._replace(exit_code=code, error=sentence)._asdict())
+    if code or sweep.run_directory is None or not leads:
+        return None
+    value: float | None = pkgutil.resolve_name(sweep.run_directory)(folder).best_value
+    return value
 
 
 def _complete(sweep: Sweep, record: JobRecord, earlier: JobRecord | None) -> None:

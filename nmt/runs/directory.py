@@ -52,6 +52,12 @@ def _kind_of_scores(scores: Any) -> str:
     return "[encoder]" if is_encoder else "[translation]"
 
 
+class _Best(Stored):
+    """The validation that chose a run's weights."""
+
+    value: Number | None = None
+
+
 class _Metrics(Stored):
     """What commands read of metrics.json."""
 
@@ -70,6 +76,7 @@ class _Metrics(Stored):
     steps: Count = 0
     wall_time_seconds: Number = 0.0
     validations_since_best: Count = 0
+    best: _Best | None = None
     target_tokens_per_second: Number | None = None
     peak_memory_mib: Number | None = None
     scores: Annotated[
@@ -113,6 +120,12 @@ class RunDirectory:
     def finished(self) -> bool:
         """Whether training has ended, with the best weights saved and scored."""
         return self.started and self.weights.is_file() and self.metrics().get("finished", False)
+
+    @property
+    def best_value(self) -> float | None:
+        """The validation score of the run's weights; None if training has not ended or did not validate."""
+        best = self.metrics().get("best") if self.finished else None
+        return None if best is None else best.get("value")
 
     def state(self) -> tuple[bytes, ...]:
         """The contents of config.yaml and metrics.json, which change when a command trains or replaces the run."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 import yaml
@@ -17,6 +18,7 @@ from hydra import compose as hydra_compose
 from hydra import initialize_config_dir
 from omegaconf import OmegaConf
 
+import nmt.cli.sweep
 from nmt.cli.command import command
 from nmt.cli.compose import choices_and_values, parsed
 from nmt.cli.help import help_text
@@ -687,3 +689,20 @@ def test_every_key_of_a_command_has_a_comment(file: Path) -> None:
     lines = file.read_text(encoding="utf-8").partition("\n\n")[2].partition("\nhydra:")[0].splitlines()
     for above, line in zip(["", *lines], lines, strict=False):
         assert not re.match(r"\w+: ", line) or "#" in line or above.startswith("#"), line
+
+
+def test_a_job_of_a_sweep_that_leaves_no_record_is_named_and_fails(
+    compose: Compose, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As if the machine of the second job had another folder of that name."""
+    own = nmt.cli.sweep.write_json
+
+    def write(path: Path, content: dict[str, Any]) -> None:
+        if content["number"] != 1:
+            own(path, content)
+
+    monkeypatch.setattr(nmt.cli.sweep, "write_json", write)
+    code, jobs = compose("train", "-m", "seed=range(1,4)", "scorer=dot,general")
+    assert (code, len(jobs)) == (1, 6)
+    [sentence] = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert sentence.startswith("Job 1 (seed=1 scorer=general) left no record in .: see the logs of the launcher")

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from nmt.cli.command import NamedLevels
+from nmt.cli.log import NamedLevels
 
 
 @pytest.mark.parametrize(

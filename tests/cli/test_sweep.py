@@ -53,6 +53,25 @@ def test_a_sweep_ends_in_its_table(command, tiny, corpus) -> None:
     assert list(corpus.glob("runs/sweeps/*/comparison.csv"))
 
 
+def test_the_records_of_a_sweep_are_in_its_folder(start: Start, tiny: Callable[..., list[str]], corpus: Path) -> None:
+    """A job on another machine does not see the folder for temporary files of the command that started it."""
+    overrides = [item for item in tiny(trainer__max_steps=1) if not item.startswith("run_dir=")]
+    process = start("train", "-m", *overrides, "seed=1,x", dies=("nmt.cli.sweep:report", 1))
+    process.communicate()
+    records = [json.loads(file.read_text()) for file in corpus.glob("runs/sweeps/*/.records-*/*.json")]
+    assert sorted((record["number"], record["exit_code"], record["error"]) for record in records) == [
+        (0, 0, ""),
+        (1, 1, "not finished"),
+    ]
+
+
+def test_a_refused_sweep_leaves_no_folder(command: Command, corpus: Path) -> None:
+    before = sorted(corpus.rglob("*"))
+    ended = command("train", "-m", "seed=1,2", "hydra/launcher=nothing")
+    assert ended.code == 2, ended.errors
+    assert sorted(corpus.rglob("*")) == before
+
+
 def test_two_jobs_at_a_time_end_in_the_same_table(start_python, tiny) -> None:
     """The launcher runs the jobs in processes of their own."""
     overrides = [item for item in tiny(trainer__max_steps=2) if not item.startswith("run_dir=")]
@@ -63,6 +82,7 @@ def test_two_jobs_at_a_time_end_in_the_same_table(start_python, tiny) -> None:
     assert [row["seed"] for row in rows] == ["1", "2"]
     assert all(float(row["BLEU"].split()[0]) >= 0 for row in rows)
     assert "- job 2, seed x: seed " in output
+    assert errors.count("Training ended at step 2") == 2  # their log lines are not lost
     assert "Mean ± standard deviation over seeds" in output
 
 

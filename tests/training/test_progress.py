@@ -9,7 +9,7 @@ import torch
 from lightning import LightningModule, Trainer
 from rich.console import Console
 
-from nmt.cli.command import StandardErrorHandler
+from nmt.cli.log import StandardErrorHandler
 from nmt.training import progress
 from nmt.training.limits import NO_LIMIT
 from nmt.training.progress import Figures, Progress, TrainingBar, bar_text
