@@ -72,8 +72,8 @@ class _QueuedSentence:
 
     @property
     def size(self) -> int:
-        """Length in UTF-8 bytes, plus one for EOS."""
-        return len(self.sentence.encode()) + 1
+        """Length in UTF-8 bytes, plus one for EOS; that of the prefix if it is longer, because it takes more steps."""
+        return max(len(self.sentence.encode()), len(self.prefix.encode())) + 1
 
 
 class _Computation(NamedTuple):

@@ -316,6 +316,24 @@ def test_a_long_text_lets_a_short_request_go_first(
     with_batcher(gallery, action)
 
 
+def test_a_long_prefix_lets_a_short_request_go_first(gallery: Gallery, task: Task) -> None:
+    """A prefix takes as many steps as a translation of that length, however short the text is."""
+
+    async def action(batcher: Batcher, sizes: list[int]) -> None:
+        steps, done = Steps(batcher), list[object]()
+        long = asyncio.ensure_future(batcher.translate(task, ["one"], [LONG]))
+        await asyncio.to_thread(steps.begun.wait, 10)
+        short = asyncio.ensure_future(batcher.translate(task, ["one"]))
+        for request in (long, short):
+            request.add_done_callback(done.append)
+        await asyncio.sleep(0)
+        steps.go_on.set()
+        await asyncio.gather(long, short)
+        assert done == [short, long]
+
+    with_batcher(gallery, action)
+
+
 def test_a_search_never_waits_for_the_event_loop(gallery: Gallery, task: Task) -> None:
     """A loop that is busy, or stops for good, must not keep the thread, for which the process waits when it ends."""
 
