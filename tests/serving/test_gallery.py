@@ -17,7 +17,7 @@ import nmt.serving.gallery
 from nmt.errors import Mistake
 from nmt.serving.application import application
 from nmt.serving.batcher import Batcher
-from nmt.serving.gallery import Gallery
+from nmt.serving.gallery import Gallery, Unavailable
 from nmt.serving.service import Access, Service
 
 
@@ -58,6 +58,24 @@ def test_a_run_that_is_replaced_is_loaded_again(folder: Path, tmp_path: Path) ->
     shutil.rmtree(run)
     shutil.copytree(folder / "maps_transformer", run)
     assert type(found.load("run").model) is not type(first.model)
+
+
+@pytest.mark.parametrize("loaded", [True, False])
+def test_a_run_that_comes_to_translate_in_another_direction_is_not_loaded(
+    folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, loaded: bool
+) -> None:
+    """Requests choose runs by the direction in which they were offered."""
+    run = shutil.copytree(folder / "maps_luong", tmp_path / "run")
+    found = gallery(run)
+    former = found.load("run") if loaded else None
+    config = run / "config.yaml"
+    config.write_text(config.read_text(encoding="utf-8").replace("en-vi", "vi-en"), encoding="utf-8")
+    if former is not None:
+        assert found.load("run") is former
+    else:
+        with pytest.raises(Unavailable):
+            found.load("run")
+    assert f"{run} translates vi-en now, but is offered for en-vi: restart the server to offer it" in caplog.text
 
 
 def test_memory_is_returned_after_a_run_has_taken_the_place_of_another(
