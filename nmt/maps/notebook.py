@@ -23,6 +23,8 @@ _CELL, _LETTER, _LONGEST = 24, 7.5, 18  # pixels, and letters in a label
 _THUMBNAIL = 72
 _MOST_SENTENCES = 10
 """Further sentences would make the notebook too large to open."""
+_MOST_CELLS = 2500
+"""A larger map is one picture without tooltips, which would take 200 bytes for each cell."""
 # Notebooks are dark or light; a map is on white paper in both.
 _STYLE = "padding:8px 12px;background:#fff;color:#1d1b22;font:14px/1.5 system-ui,sans-serif;color-scheme:light"
 _MUTED = "color:#625e6b;font-size:12px"
@@ -118,7 +120,8 @@ def _pair_html(number: int, maps: Sequence[AttentionMap]) -> str:
     by_site = {item.site: item for item in maps}
     first = by_site.get("cross", maps[0])
     for pieces in (first.columns, first.outputs):
-        text = html.escape(text_of([piece for piece in pieces if piece not in (BOS, EOS)]))
+        # A mark of direction in one text must not turn the other one round.
+        text = f"<bdi>{html.escape(text_of([piece for piece in pieces if piece not in (BOS, EOS)]))}</bdi>"
         if text not in texts:  # an encoder's map has one sentence on both sides
             texts.append(text)
     sites = sorted(maps, key=lambda item: item.site != "cross")
@@ -155,7 +158,7 @@ def _map_html(item: AttentionMap) -> str:
 
 
 def _drawing(weights: Float[np.ndarray, "rows columns"], rows: Sequence[str], columns: Sequence[str]) -> str:
-    """A map as SVG, with the exact weight of each cell as its tooltip."""
+    """A map as SVG, with the exact weight of each cell as its tooltip if there are not too many."""
     left = 12 + max(map(_width, rows))
     top = 12 + round(0.71 * max(map(_width, columns)))
     # The last labels, which are slanted, end to the right of the cells.
@@ -173,6 +176,12 @@ def _drawing(weights: Float[np.ndarray, "rows columns"], rows: Sequence[str], co
     for number, label in enumerate(rows):
         y = top + (number + 0.5) * _CELL + 4.5
         parts.append(f'<text {text} x="{left - 6}" y="{y:g}" text-anchor="end">{_short(label)}</text>')
+    if weights.size > _MOST_CELLS:
+        parts.append(
+            f'<image x="{left}" y="{top}" width="{_CELL * len(columns)}" height="{_CELL * len(rows)}" '
+            f'href="{_picture(colors)}" preserveAspectRatio="none" style="image-rendering:pixelated"/></svg>'
+        )
+        return "".join(parts)
     for (i, j), weight in np.ndenumerate(weights):
         red, green, blue = colors[i, j]
         x, y = left + j * _CELL, top + i * _CELL
@@ -186,14 +195,18 @@ def _drawing(weights: Float[np.ndarray, "rows columns"], rows: Sequence[str], co
 
 def _thumbnail(weights: Float[np.ndarray, "rows columns"], most: float, name: str) -> str:
     """A small picture of a map, one pixel for each weight."""
-    file = BytesIO()
-    Image.fromarray(_colors(weights, most)).save(file, "png")
-    data = base64.b64encode(file.getvalue()).decode("ascii")
     high = round(_THUMBNAIL * min(max(weights.shape[0] / weights.shape[1], 0.5), 2))
     return (
-        f'<img src="data:image/png;base64,{data}" alt="{name}" title="{name}" width="{_THUMBNAIL}" height="{high}" '
-        'style="image-rendering:pixelated;border:1px solid #e4e1e8;max-width:none">'
+        f'<img src="{_picture(_colors(weights, most))}" alt="{name}" title="{name}" width="{_THUMBNAIL}" '
+        f'height="{high}" style="image-rendering:pixelated;border:1px solid #e4e1e8;max-width:none">'
     )
+
+
+def _picture(colors: np.ndarray) -> str:
+    """The address of a picture with a pixel for each cell, which contains the picture itself."""
+    file = BytesIO()
+    Image.fromarray(colors).save(file, "png")
+    return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode('ascii')}"
 
 
 def _colors(weights: Float[np.ndarray, "rows columns"], most: float) -> np.ndarray:

@@ -178,8 +178,8 @@ class Gallery:
         [run], engine = load_with_engine([path], self.device, self.precision, self.engine)
         if run.direction != self.offered[name].direction:
             raise Mistake(
-                f"{path} translates {run.direction} now, but is offered for {self.offered[name].direction}: restart the "
-                "server to offer it for its new direction."
+                f"{path} translates {run.direction} now, but is offered for {self.offered[name].direction}: restart "
+                "the server to offer it for its new direction."
             )
         return _Loaded(state, run, engine)
 

@@ -52,12 +52,32 @@ def test_what_a_notebook_shows_needs_no_script_and_no_network() -> None:
     assert set(re.findall(r"https?://[^\s\"']+", page)) == {"http://www.w3.org/2000/svg"}
 
 
+def test_a_map_of_many_words_is_a_picture_so_that_the_notebook_stays_small() -> None:
+    """A notebook stores all maps of ten sentences, open or not."""
+    words = [*(f"▁{number}" for number in range(200)), EOS]
+    weights = np.random.default_rng(0).dirichlet(np.ones(201), size=(1, 1, 201)).astype(np.float32)
+    html = AttentionMap("cross", weights, [BOS, *words[:-1]], words, words)._repr_html_()
+    assert len(html) < 300_000
+    page = parsed(html)
+    svg = "{http://www.w3.org/2000/svg}"
+    assert len(list(page.iter(f"{svg}text"))) == 402, "it has all labels"
+    [picture] = page.iter(f"{svg}image")
+    assert (picture.get("width"), picture.get("height")) == (str(24 * 201), str(24 * 201))
+    assert picture.get("href").startswith("data:image/png;base64,")
+
+
+def test_marks_of_direction_in_a_sentence_do_not_reach_the_other_one() -> None:
+    item = cross(1, 1)
+    changed = AttentionMap("cross", item.weights, item.inputs, item.outputs, ["▁\u202ew", *SOURCE[1:]])
+    assert "<bdi>\u202ewe drink</bdi> → <bdi>chúng &lt;i&gt;</bdi>" in LineMaps([[changed]])._repr_html_()
+
+
 def test_a_list_of_maps_shows_each_sentence_with_cross_attention_open() -> None:
     encoder = AttentionMap("encoder_self", cross().weights, SOURCE, SOURCE, SOURCE)
     html = LineMaps([[encoder, cross()], []])._repr_html_()
     assert re.findall(r"<details( open)?><summary[^>]*>(\w+)", html) == [(" open", "cross"), ("", "encoder_self")]
     page = parsed(html.replace("<details open>", "<details>"))
-    assert [title.text for title in page.iter("b")] == ["we drink → chúng <i>"]
+    assert ["".join(title.itertext()) for title in page.iter("b")] == ["we drink → chúng <i>"]
     assert "1: no maps, because a side is empty or too long for the model." in "".join(page.itertext())
     maps = LineMaps([[cross(1, 1)]] * 12)
     assert maps._repr_html_().count("<b>") == 10
