@@ -4,9 +4,10 @@ import hashlib
 import logging
 import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
-from nmt.files import atomic_folder, read_json, write_json
+from nmt.files import atomic_folder, locked, read_json, write_json
 
 logger = logging.getLogger(__name__)
 
@@ -28,15 +29,24 @@ def content_key(parts: Iterable[object]) -> str:
 def cached_folder(folder: Path, fill: Callable[[Path], None]) -> Path:
     """Returns the folder; creates it and calls `fill` on it if it does not exist, or if a file in it has changed.
 
-    An interrupted run leaves nothing behind. If several processes fill it at once, the first one to finish wins.
+    An interrupted run leaves nothing behind. If several processes need it at once, one of them fills it and the others
+    wait; on file systems without locks each fills its own, and the first one to finish wins.
     """
-    exists = os.path.lexists(folder)
-    if not exists or not _is_whole(folder):
-        if exists:
-            logger.warning("%s in the cache is damaged: it is made again.", folder)
-        with atomic_folder(folder, replace=exists) as temporary:
-            fill(temporary)
-            write_json(temporary / _RECORD, _digests(temporary))
+    if _is_whole(folder):
+        return folder
+    lock = folder.with_name(f".{folder.name}.lock")
+    with locked(lock, wait=True):
+        try:
+            exists = os.path.lexists(folder)
+            if not exists or not _is_whole(folder):  # another process may have filled it meanwhile
+                if exists:
+                    logger.warning("%s in the cache is damaged: it is made again.", folder)
+                with atomic_folder(folder, replace=exists) as temporary:
+                    fill(temporary)
+                    write_json(temporary / _RECORD, _digests(temporary))
+        finally:
+            with suppress(OSError):  # somebody else has removed it, or this system has no locks
+                lock.rmdir()
     return folder
 
 

@@ -1,6 +1,5 @@
 """Which training pairs are dropped, and why."""
 
-import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from jaxtyping import Bool, Int
 from nmt.config.direction import Direction
 from nmt.data.corpus import Pairs
 from nmt.data.inspection import swapped_check
+from nmt.data.seen_texts import SeenTexts
 from nmt.errors import Mistake
 from nmt.text.normalize import letters_and_digits
 
@@ -50,9 +50,9 @@ class Filters:
 
         The reasons are 'empty', 'duplicate', 'overlap' and 'swapped'; the first one that applies is returned. With
         may_repeat, no pair counts as a duplicate. A side is a line or a whole document. Sides must be normalized
-        already. The function remembers a 16-byte digest of each pair, not its text.
+        already.
         """
-        sources, targets, seen = set[str](), set[str](), set[bytes]()
+        sources, targets, seen = set[str](), set[str](), SeenTexts()
         for pairs in held_out:
             sources.update(map(letters_and_digits, pairs.source))
             targets.update(map(letters_and_digits, pairs.target))
@@ -62,9 +62,7 @@ class Filters:
             repeated = False
             if self.drop_duplicates and not may_repeat:
                 # Unambiguous: lines contain no line feed, and both sides of a document have the same number of lines.
-                digest = hashlib.blake2b(f"{source}\n{target}".encode(), digest_size=16).digest()
-                repeated = digest in seen
-                seen.add(digest)
+                repeated = seen.add(f"{source}\n{target}")
             if not source or not target:
                 return "empty"
             if repeated:

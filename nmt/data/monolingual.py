@@ -1,6 +1,5 @@
 """Text without translations: the lines of files, normalized, filtered and tokenized once."""
 
-import hashlib
 import json
 import logging
 from collections import Counter
@@ -16,6 +15,7 @@ from datasets.arrow_writer import ArrowWriter
 
 from nmt.data.cache import cached_folder, content_key, file_digest
 from nmt.data.dataset import TrainingData
+from nmt.data.seen_texts import SeenTexts
 from nmt.errors import Mistake
 from nmt.files import read_json
 from nmt.text import Tokenizer, normalize
@@ -133,17 +133,16 @@ def _write(split: Split, tokenizer: Tokenizer, filters: LineFilters, folder: Pat
         if filters.drop_overlap
         else set[str]()
     )
-    dropped, seen, kept, tokens = Counter[str](), set[bytes](), [0] * len(split.train), 0
+    dropped, seen, kept, tokens = Counter[str](), SeenTexts(), [0] * len(split.train), 0
     with ArrowWriter(features=_FEATURES, path=str(folder / "pairs.arrow")) as writer:
         for number, part in enumerate(split.train):
             lines = iter(part)
             while chunk := list(islice(lines, _CHUNK)):
                 for line, ids in zip(chunk, tokenizer.encode_all(chunk), strict=True):
-                    # 16 bytes a line instead of its text: a corpus may have many millions of lines.
-                    digest = hashlib.blake2b(line.encode(), digest_size=16).digest()
+                    repeated = filters.drop_duplicates and seen.add(line)
                     if not ids:
                         dropped["empty"] += 1
-                    elif filters.drop_duplicates and digest in seen:
+                    elif repeated:
                         dropped["duplicate"] += 1
                     elif held_out and letters_and_digits(line) in held_out:
                         dropped["overlap"] += 1
@@ -153,7 +152,6 @@ def _write(split: Split, tokenizer: Tokenizer, filters: LineFilters, folder: Pat
                         writer.write({"source": ids, "target": []})
                         kept[number] += 1
                         tokens += len(ids) + 1
-                    seen.add(digest)
         writer.finalize()
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in dropped.items()) or "none"
     lines_read = sum(kept) + sum(dropped.values())

@@ -1,9 +1,14 @@
 import logging
 import os
+import threading
+import time
+from contextlib import suppress
 
 import pytest
 
+import nmt.files
 from nmt.data.cache import cached_folder, content_key, file_digest
+from nmt.errors import Mistake
 
 
 def test_a_folder_is_filled_once(tmp_path):
@@ -28,12 +33,57 @@ def test_an_interrupted_fill_leaves_nothing_behind(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_result_of_the_first_process_stays(tmp_path):
+def test_without_locks_the_result_of_the_first_process_stays(tmp_path, monkeypatch):
+    monkeypatch.setattr(nmt.files, "try_lock", lambda _: True)
+
     def slow(folder):
         (folder / "file").write_text("slow")
         cached_folder(tmp_path / "key", lambda other: (other / "file").write_text("fast") and None)
 
     assert (cached_folder(tmp_path / "key", slow) / "file").read_text() == "fast"
+    assert [path.name for path in tmp_path.iterdir()] == ["key"]
+
+
+def test_one_process_fills_a_folder_and_the_others_wait(tmp_path):
+    """Threads stand for processes: a lock belongs to an open file, and each of them opens its own."""
+    begun, calls = threading.Event(), []
+
+    def fill(folder):
+        begun.set()
+        calls.append(folder)
+        time.sleep(0.3)
+        (folder / "file").write_text("5")
+
+    threads = [threading.Thread(target=cached_folder, args=(tmp_path / "key", fill)) for _ in range(3)]
+    threads[0].start()
+    begun.wait()
+    for thread in threads[1:]:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(calls) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["key"]
+
+
+def test_a_process_that_waited_for_one_that_failed_fills_the_folder(tmp_path):
+    begun = threading.Event()
+
+    def fail(folder):
+        begun.set()
+        time.sleep(0.3)
+        raise Mistake("There is no disk.")
+
+    def run():
+        with suppress(Mistake):
+            cached_folder(tmp_path / "key", fail)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    begun.wait()
+    assert (
+        cached_folder(tmp_path / "key", lambda folder: (folder / "file").write_text("5") and None) / "file"
+    ).exists()
+    thread.join()
     assert [path.name for path in tmp_path.iterdir()] == ["key"]
 
 

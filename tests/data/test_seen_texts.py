@@ -1,0 +1,32 @@
+import random
+import tracemalloc
+
+import pytest
+
+from nmt.data import seen_texts
+from nmt.data.seen_texts import SeenTexts
+
+
+@pytest.mark.parametrize("recent", [1, 7, 100_000])
+def test_repeated_texts_are_found_wherever_they_are_kept(recent: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seen_texts, "_RECENT", recent)
+    chance, seen, known = random.Random(5), SeenTexts(), set[str]()
+    for _ in range(3000):
+        text = f"câu số {chance.randrange(1500)}"
+        assert seen.add(text) == (text in known)
+        known.add(text)
+    assert len(known) < 1500
+
+
+def test_a_text_takes_8_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seen_texts, "_RECENT", 1000)
+    seen = SeenTexts()
+    tracemalloc.start()
+    try:
+        for number in range(50_000):
+            seen.add(str(number))
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # The set keeps the size that it grew to.
+    assert kept <= 8 * 50_000 + 150 * 1000
