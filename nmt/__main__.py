@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from nmt.cli.completion import completion_script
 from nmt.config.messages import unknown
 from nmt.config.nodes import CONFIGS
 from nmt.errors import Mistake, exit_code
@@ -27,11 +28,14 @@ def main() -> None:
 
 
 def _overview(names: Sequence[str], arguments: Sequence[str]) -> int:
-    """Prints each command with the first sentence of its help; with --version, the versions that matter."""
+    """Prints each command with the first sentence of its help, or what --version and --completion ask for."""
     if "--version" in arguments:
         from nmt.cli.command import version_text  # imports Hydra
 
         print(version_text())
+        return 0
+    if arguments[:1] == ["--completion"]:
+        print(completion_script(" ".join(arguments[1:]), names), end="")
         return 0
     if words := [argument for argument in arguments if argument not in ("-h", "--help")]:
         if words[0].startswith("-"):

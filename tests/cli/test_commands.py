@@ -16,6 +16,7 @@ import yaml
 import nmt
 from nmt.__main__ import main
 from nmt.cli.command import limit_spinning
+from nmt.cli.completion import completion_script
 from nmt.cli.compose import configuration
 from nmt.config.nodes import CONFIGS
 from nmt.training.origin import stored_keys
@@ -73,6 +74,41 @@ def test_the_package_lists_its_commands(
     assert (ended.value.code, errors) == (code, sentence)
     listed = re.findall(r"^  (\w+) +[A-Z]", output, re.MULTILINE)
     assert listed == (sorted(file.stem for file in CONFIGS.glob("*.yaml")) if code == 0 else [])
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("nmt tran", ["translate"]),
+        ("nmt train model=", ["bahdanau", "luong", "transformer"]),
+        ("nmt train model=luong scorer=gaussian", ["gaussian", "gaussian_learned"]),
+        ("nmt train trainer.max_s", []),  # a key of a group's choice: not offered
+        ("nmt train run_d", ["run_dir="]),
+        ("nmt translate out", ["output="]),
+        ("nmt translate run_dir=x ver", ["verbatim="]),
+    ],
+)
+def test_bash_completes_commands_keys_and_choices(typed: str, completed: list[str], tmp_path: Path) -> None:
+    script = tmp_path / "nmt.bash"
+    script.write_text(completion_script("bash", sorted(file.stem for file in CONFIGS.glob("*.yaml"))), encoding="utf-8")
+    code = f"""source {script}
+        COMP_WORDBREAKS=$' \\t\\n"><=;|&(:'; COMP_LINE='{typed}'; COMP_POINT=${{#COMP_LINE}}
+        _nmt
+        printf '%s\\n' "${{COMPREPLY[@]}}" """
+    found = subprocess.run(["bash", "-c", code], capture_output=True, text=True, check=True)
+    assert found.stderr == ""
+    assert found.stdout.split() == completed
+
+
+def test_completion_is_for_bash_and_zsh(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["nmt", "--completion", "zsh"])
+    with pytest.raises(SystemExit, match="0"):
+        main()
+    assert capsys.readouterr().out.startswith("autoload")
+    monkeypatch.setattr(sys, "argv", ["nmt", "--completion", "fish"])
+    with pytest.raises(SystemExit, match="2"):
+        main()
+    assert "Unknown shell 'fish'" in capsys.readouterr().err
 
 
 def test_a_command_after_nmt_is_the_command(trained: Path) -> None:
