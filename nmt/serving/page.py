@@ -7,6 +7,7 @@ import segno
 from fastapi import APIRouter, HTTPException, Query, Request, Response
 from fastapi.responses import FileResponse
 
+from nmt.errors import TemplatedMessage
 from nmt.pages.bundle import WEB
 from nmt.serving.service import ThisService
 
@@ -15,7 +16,7 @@ FILES = {path.relative_to(WEB).as_posix(): path for path in sorted(WEB.rglob("*"
 """The path of every file that can be requested, by name."""
 
 _LONGEST_CODE = 1500
-"""Maximum length of the text: a camera cannot read a denser code from a screen."""
+"""Maximum length of the text in bytes of UTF-8: a camera cannot read a denser code from a screen."""
 
 router = APIRouter(include_in_schema=False)
 
@@ -41,10 +42,17 @@ def qr_code(
 ) -> Response:
     """A picture of a QR code, black on white in dark mode too.
 
-    Raises HTTPException 403 if the API key is missing or unknown.
+    Raises HTTPException 403 if the API key is missing or unknown, and 400 if the text is too long.
     """
     # FastAPI runs a plain function in a thread: a long code takes a tenth of a second.
     service.check_key(request)
+    if (number := len(text.encode())) > _LONGEST_CODE:
+        raise HTTPException(
+            400,
+            TemplatedMessage(
+                "text has {number} bytes in UTF-8; it must have at most {most}.", number=number, most=_LONGEST_CODE
+            ),
+        )
     file = BytesIO()
     segno.make_qr(text, error="l").save(file, kind="svg", light="#fff", omitsize=True, xmldecl=False)
     return Response(file.getvalue(), media_type="image/svg+xml")

@@ -37,6 +37,9 @@ VIETNAMESE = {
     "{code} is not supported": "Không hỗ trợ ngôn ngữ {code}",
     "{name} format is not supported": "Không hỗ trợ định dạng {name}",
     "{target} is not available as a target language from {source}": "Không dịch được từ {source} sang {target}",
+    "text has {number} bytes in UTF-8; it must have at most {most}.": (
+        "text dài {number} byte trong UTF-8; chỉ được dài nhiều nhất {most}."
+    ),
     "n_best is {number}; it must be at most {most}.": "n_best là {number}; số này không được quá {most}.",
     "Invalid request: alternatives must be at most {most}": f"{_INVALID} alternatives không được quá {{most}}",
     "Invalid request: {number} sentences exceed the limit of {most}": (

@@ -87,6 +87,13 @@ def test_the_server_draws_codes_up_to_a_length_that_a_camera_can_read(client: An
     refused = client.get("/qr.svg", params={"text": "a" * 1501}, headers={"accept-language": "vi"})
     assert refused.status_code == 400
     assert refused.json()["error"] == "Yêu cầu không hợp lệ: query.text: chỉ được dài nhiều nhất 1500 ký tự"
+    # The density depends on the bytes.
+    assert client.get("/qr.svg", params={"text": "\U0001f469" * 375}).status_code == 200
+    refused = client.get("/qr.svg", params={"text": "\U0001f469" * 376})
+    assert (refused.status_code, refused.json()["error"]) == (
+        400,
+        "text has 1504 bytes in UTF-8; it must have at most 1500.",
+    )
 
 
 def test_what_is_typed_before_the_page_is_ready_stays(browser: Any, address: str) -> None:
