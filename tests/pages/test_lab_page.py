@@ -752,9 +752,15 @@ def test_an_error_is_shown_in_a_sentence(browser: Any, address: str) -> None:
     assert page.locator("#tools").is_visible(), "the translation is there as before"
     page.locator("#intact .term").first.hover()
     assert page.locator("#tip").text_content().startswith("The logarithm of the probability")
-    page.route("**/v1/translate/stream", lambda route: route.abort())
+    # A proxy says that the server does not answer in words of its own.
+    page.route("**/v1/translate/stream", lambda route: route.fulfill(status=502, body="<html>Bad Gateway</html>"))
     page.locator("#beam-size").fill("4")
     page.locator("#beam-size").press("Tab")
+    page.get_by_text("The server cannot be reached. Check that nmt.serve is still running").wait_for()
+    page.route("**/v1/translate/stream", lambda route: route.abort())
+    page.locator("#beam-size").fill("5")
+    page.locator("#beam-size").press("Tab")
+    page.locator("#results[aria-busy='false']").wait_for()
     page.get_by_text("The server cannot be reached. Check that nmt.serve is still running").wait_for()
     asked: list[Any] = []
     page.on("request", lambda request: asked.append(request.url))

@@ -17,8 +17,10 @@ async function reached(promise) {
 async function send(path, signal, question) {
   const headers = { "accept-language": language, ...key ? { authorization: `Bearer ${key}` } : {}, ...question ? { "content-type": "application/json" } : {} };
   const answer = await reached(fetch(`v1/${path}`, { ...question ? { method: "POST", body: JSON.stringify(question) } : {}, headers, signal }));
-  if (!answer.ok) throw new Error((await answer.json()).error);
-  return answer;
+  if (answer.ok) return answer;
+  /** @type {{ error?: string }} */
+  const { error } = await answer.json().catch(() => ({}));
+  throw error ? new Error(error) : new Unreachable(`${answer.status} ${answer.statusText}`); // a proxy's own page
 }
 
 /** @param {string} path @param {AbortSignal} signal @param {object} [question] */
@@ -33,7 +35,7 @@ async function streamed(path, signal, question, tell) {
   const reader = /** @type {ReadableStream<any>} */ (body).pipeThrough(new TextDecoderStream()).getReader();
   let waiting = "";
   for (;;) {
-    const { value, done } = await reader.read();
+    const { value, done } = await reached(reader.read());
     if (done) throw new Unreachable("the stream ended early");
     const blocks = (waiting + value).split("\n\n");
     waiting = blocks.pop() ?? "";
