@@ -16,6 +16,7 @@ import runpy
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -140,9 +141,18 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 def study(folder: Path, moments: list[Moment]) -> Counter[str]:
-    """Stops a run at each moment; returns how often each kind occurred. Raises RuntimeError on another exit code."""
+    """Stops a run at each moment; returns how often each kind occurred. Raises RuntimeError on another exit code.
+
+    Prints progress, because each of the processes spends most of its time on starting.
+    """
     cache = f"cache_dir={folder / 'cache'}"
     whole, stopped = (["run_dir=" + str(folder / name), cache, *TRAINING] for name in ("whole", "stopped"))
+    begun = time.monotonic()
+
+    def tell(message: str) -> None:
+        print(f"{time.monotonic() - begun:5.0f} s: {message}", file=sys.stderr, flush=True)
+
+    tell("training without a stop, to compare with")
     ended = train(whole)
     if ended.returncode:
         raise RuntimeError(f"The uninterrupted run ended with {ended.returncode}:\n{ended.stderr}")
@@ -154,7 +164,8 @@ def study(folder: Path, moments: list[Moment]) -> Counter[str]:
         if ended.returncode != expected:
             raise RuntimeError(f"{moment} ended with {ended.returncode}, not {expected}:\n{ended.stderr}")
         times[moment.name] += 1
-        print(f"{number}/{len(moments)} {moment}: {ended.returncode}", file=sys.stderr)
+        tell(f"{number}/{len(moments)} {moment}: {ended.returncode}")
+    tell("resuming until the end")
     ended = train([*stopped, "resume=true"])
     if ended.returncode:
         raise RuntimeError(f"The last resumed run ended with {ended.returncode}:\n{ended.stderr}")
