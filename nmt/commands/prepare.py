@@ -17,6 +17,7 @@ from nmt.data.split import PARTS, split_corpus
 from nmt.data.vocabulary import learned_tokenizers
 from nmt.files import cache_folder, check_folder, check_writable
 from nmt.tables import Table
+from nmt.text.compressed import opened
 from nmt.text.normalize import letters_and_digits
 from nmt.training.start_from import finished_run, start_tokenizers
 from nmt.training.translation import parallel_corpora
@@ -130,7 +131,7 @@ def _inspect(prefix: str, direction: Direction, held_out: set[str], seen: Seen |
     inspection = inspect(iter_parallel(*files), checks(direction), held_out, seen)
     ends = 0
     for path in files:
-        with path.open("rb") as file:
+        with opened(path) as file:
             ends += sum(line.endswith(b"\r\n") for line in file)
     if ends:
         inspection.counts[_CRLF] = ends

@@ -3,6 +3,7 @@ other.
 """
 
 import difflib
+import glob
 import os
 import re
 import shlex
@@ -18,6 +19,7 @@ from nmt.data.cache import file_digest
 from nmt.errors import MissingFile, Mistake
 from nmt.files import how_to_unpack
 from nmt.text import normalize
+from nmt.text.compressed import COMPRESSED, uncompressed
 from nmt.text.lines import iter_lines
 
 # A hint about a missing file considers at most this many names in its folder.
@@ -65,7 +67,8 @@ def file_pair(prefix: str, direction: Direction) -> tuple[Path, Path]:
     """The paths of a corpus's source and target files, whether or not they exist.
 
     'sample:NAME' is a part of the embedded corpus. A relative prefix is looked up in the working folder first and then
-    in the checkout that this package is part of. Raises Mistake for an unknown part of the embedded corpus.
+    in the checkout that this package is part of. If a file is missing and a compressed form of it is there, such as
+    PREFIX.en.gz, the path is that of the compressed form. Raises Mistake for an unknown part of the embedded corpus.
     """
     if prefix.startswith(EMBEDDED):
         stem = _sample_stem(prefix.removeprefix(EMBEDDED), direction.source)
@@ -73,7 +76,33 @@ def file_pair(prefix: str, direction: Direction) -> tuple[Path, Path]:
     candidates = [
         (folder / f"{prefix}.{direction.source}", folder / f"{prefix}.{direction.target}") for folder in _roots(prefix)
     ]
+    candidates = [(_present(source), _present(target)) for source, target in candidates]
     return next((pair for pair in candidates if any(path.is_file() for path in pair)), candidates[0])
+
+
+def _present(path: Path) -> Path:
+    """The file or, if only a compressed form of it exists, that one."""
+    forms = (path, *(path.with_name(f"{path.name}{ending}") for ending in COMPRESSED))
+    return next((form for form in forms if form.is_file()), path)
+
+
+def matching_prefixes(names: Iterable[str], direction: Direction) -> list[str]:
+    """The prefixes of corpora, with each pattern such as shards/* replaced by all corpora that match, in order.
+
+    Raises Mistake for a pattern that no corpus matches.
+    """
+    prefixes: list[str] = []
+    for name in names:
+        if name.startswith(EMBEDDED) or not glob.has_magic(name):
+            prefixes.append(name)
+            continue
+        end = f".{direction.source}"
+        found = {uncompressed(Path(path)) for path in glob.glob(f"{name}{end}*") if os.path.isfile(path)}
+        matching = sorted(str(path).removesuffix(end) for path in found if path.name.endswith(end))
+        if not matching and not any(path.is_file() for path in file_pair(name, direction)):
+            raise Mistake(f"data.train contains {name}, but there is no file {name}{end}; check the pattern.")
+        prefixes += matching or [name]
+    return list(dict.fromkeys(prefixes))
 
 
 def corpus_files(prefix: str, direction: Direction) -> tuple[Path, Path]:
@@ -95,7 +124,7 @@ def text_file(name: str) -> Path:
     if name.startswith(EMBEDDED):
         stem, _, language = name.removeprefix(EMBEDDED).rpartition(".")
         return Path(f"{_sample_stem(stem, language)}.{language}")
-    candidates = [folder / name for folder in _roots(name)]
+    candidates = [_present(folder / name) for folder in _roots(name)]
     file = next((path for path in candidates if path.is_file()), None)
     if file is None:
         if unpack := next(filter(None, map(how_to_unpack, candidates)), ""):
@@ -112,7 +141,11 @@ def text_file(name: str) -> Path:
 
 def corpus_hashes(prefixes: list[str], direction: Direction) -> dict[str, str]:
     """SHA-256 of each corpus file, by prefix and language."""
-    files = [(f"{prefix}.{path.suffix[1:]}", path) for prefix in prefixes for path in file_pair(prefix, direction)]
+    files = [
+        (f"{prefix}.{language}", path)
+        for prefix in prefixes
+        for language, path in zip((direction.source, direction.target), file_pair(prefix, direction), strict=True)
+    ]
     return {name: file_digest(path) for name, path in files}
 
 
@@ -122,7 +155,7 @@ def alignment_file(prefix: str, direction: Direction) -> Path | None:
     Both directions can use the same file. If its name has the languages in the opposite order, the caller must swap the
     two sides.
     """
-    stem = file_pair(prefix, direction)[0].with_suffix("")
+    stem = uncompressed(file_pair(prefix, direction)[0]).with_suffix("")
     forth, back = f"{direction.source}-{direction.target}", f"{direction.target}-{direction.source}"
     paths = (stem.with_name(f"{stem.name}.{way}.align") for way in (forth, back))
     return next((path for path in paths if path.is_file()), None)

@@ -11,6 +11,7 @@ from nmt.data.cache import cached_folder, content_key, file_digest
 from nmt.data.corpus import corpus_files
 from nmt.data.documents import document_file
 from nmt.text import detokenizer
+from nmt.text.compressed import uncompressed
 from nmt.text.lines import iter_lines
 
 logger = logging.getLogger(__name__)
@@ -35,8 +36,9 @@ def detokenized(prefix: str, direction: Direction, cache_dir: Path) -> str:
 
 def _write(prefix: str, direction: Direction, folder: Path) -> None:
     for path in corpus_files(prefix, direction):
-        plain, lines, changed = detokenizer(path.suffix[1:]), 0, 0
-        with (folder / f"{_STEM}{path.suffix}").open("w", encoding="utf-8", newline="\n") as copy:
+        ending = uncompressed(path).suffix
+        plain, lines, changed = detokenizer(ending[1:]), 0, 0
+        with (folder / f"{_STEM}{ending}").open("w", encoding="utf-8", newline="\n") as copy:
             for line in iter_lines(path):
                 text = plain(line)
                 lines, changed = lines + 1, changed + (text != line)

@@ -12,6 +12,7 @@ from nmt.data.batch import Example, TokenizedPair
 from nmt.data.corpus import corpus_files
 from nmt.errors import Mistake
 from nmt.text import EOS
+from nmt.text.compressed import uncompressed
 from nmt.text.lines import iter_lines
 
 
@@ -38,7 +39,7 @@ NO_CONTEXT = ContextWindow()
 
 def document_file(prefix: str, direction: Direction) -> Path | None:
     """The path of a corpus's PREFIX.doc, or None if it has none. Raises Mistake for a missing corpus."""
-    path = corpus_files(prefix, direction)[0].with_suffix(".doc")
+    path = uncompressed(corpus_files(prefix, direction)[0]).with_suffix(".doc")
     return path if path.is_file() else None
 
 

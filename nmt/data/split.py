@@ -20,6 +20,7 @@ from nmt.data.documents import check_documents, read_documents
 from nmt.errors import Mistake
 from nmt.files import atomic_folder
 from nmt.text import normalize
+from nmt.text.compressed import uncompressed
 from nmt.text.lines import iter_lines
 
 PARTS = ("train", "valid", "test")
@@ -42,7 +43,7 @@ def split_corpus(
     """
     if folder.exists():
         raise Mistake(f"{folder} exists; choose a new folder with split.out=, or delete it.")
-    files = [(path, path.suffix) for path in corpus_files(prefix, direction)]
+    files = [(path, uncompressed(path).suffix) for path in corpus_files(prefix, direction)]
     check_documents(prefix, direction)
     documents = read_documents(prefix, direction)
     hashes = _side_hashes(prefix, direction, seed, documents=documents)
@@ -51,7 +52,7 @@ def split_corpus(
     if documents is not None:
         parts = parts[documents]
         _leave_out_held_out_lines(parts, _side_hashes(prefix, direction, seed, documents=None))
-        files.append((files[0][0].with_suffix(".doc"), ".doc"))
+        files.append((uncompressed(files[0][0]).with_suffix(".doc"), ".doc"))
     counts = np.bincount(parts, minlength=_LEFT_OUT + 1).tolist()
     if not counts[0]:
         raise Mistake(f"No pair of {prefix} is left for training; lower split.valid and split.test.")

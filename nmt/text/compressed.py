@@ -14,6 +14,15 @@ from nmt.errors import Mistake
 _OPEN: dict[str, Callable[[Path], object]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 
+COMPRESSED = tuple(_OPEN)
+"""The endings of compressed files."""
+
+
+def uncompressed(path: Path) -> Path:
+    """The path without the ending of a compressed file: a.en.gz becomes a.en."""
+    return path.with_suffix("") if compression(path) else path
+
+
 def compression(path: Path) -> str:
     """The ending of a compressed file's name, such as '.gz'; '' for any other file."""
     return path.suffix if path.suffix in _OPEN else ""

@@ -6,6 +6,8 @@ import unicodedata
 from pathlib import Path
 from typing import Literal
 
+from nmt.text.compressed import uncompressed
+
 ToneMarks = Literal["old", "new"]
 
 # A syllable may also begin with its vowel, as in uỷ ban. After q, as in quý, the u belongs to the consonant.
@@ -44,7 +46,7 @@ def tone_marks_of(language: str, style: ToneMarks | None) -> ToneMarks | None:
 
 def tone_marks_of_file(path: Path, style: ToneMarks | None) -> ToneMarks | None:
     """The style for a text file, whose extension is the code of its language."""
-    return tone_marks_of(path.suffix.removeprefix("."), style)
+    return tone_marks_of(uncompressed(path).suffix.removeprefix("."), style)
 
 
 def with_tone_marks(text: str, style: ToneMarks) -> str:

@@ -19,8 +19,10 @@ LOGGER = "logger"
 MAY_CHANGE = (*LIMITS, *MACHINE, "max_skipped_steps", LOGGER)
 """The keys that may change when a run is resumed. All except the logger can change its result."""
 BATCHES = ("batching.batch_tokens", "trainer.accumulate_grad_batches")
-ADAPTED = (*BATCHES, "tokenizer.size")
-"""The keys that a run may change by itself to save memory, or to suit the number of processes or a small corpus."""
+ADAPTED = (*BATCHES, "tokenizer.size", "data.train")
+"""The keys that a run may change by itself: to save memory, to suit the number of processes or a small corpus, or to
+name the corpora that match a pattern.
+"""
 
 PretrainedRun = LoadedRun | LoadedEncoder
 """A finished run whose weights a new run starts from: a translation model or a pretrained encoder."""

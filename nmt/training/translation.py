@@ -16,7 +16,7 @@ from nmt.config.keys import with_values
 from nmt.config.nodes import make
 from nmt.config.schema import RunSettings, validated
 from nmt.data.batch import Example, collate
-from nmt.data.corpus import check_files, corpus_hashes, file_pair, read_pairs
+from nmt.data.corpus import check_files, corpus_hashes, file_pair, matching_prefixes, read_pairs
 from nmt.data.dataset import encode_pairs, training_dataset
 from nmt.data.detokenized import detokenized
 from nmt.data.documents import check_documents, read_documents
@@ -51,6 +51,11 @@ class Translation(TrainingKind[RunSettings, Seq2Seq]):
         start = self.start(job.settings, run)
         config = with_values(asked if start is None else inherited(asked, job.given, start), changes)
         settings = validated(RunSettings, config)
+        # A resumed run reads the corpora that match a pattern now, not those that match it later.
+        train = matching_prefixes(settings.data.train, settings.direction)
+        if train != settings.data.train:
+            config = with_values(config, {"data.train": train})
+            settings = validated(RunSettings, config)
         if start is not None:
             check_same(start, settings, job.given)
         if settings.data.name not in ("sample", "documents") and "data" in job.given and "experiment" not in job.given:
@@ -206,7 +211,11 @@ def parallel_corpora(settings: RunSettings) -> ParallelCorpora:
     """The corpora that a configuration names."""
     data = settings.data
     return ParallelCorpora(
-        settings.direction, data.train, data.valid, held_out=list(data.held_out.values()), detokenize=data.detokenize
+        settings.direction,
+        matching_prefixes(data.train, settings.direction),
+        data.valid,
+        held_out=list(data.held_out.values()),
+        detokenize=data.detokenize,
     )
 
 
@@ -214,11 +223,11 @@ def check_boundaries(settings: RunSettings) -> None:
     """For a model that reads context, raises Mistake if a PREFIX.doc is damaged or no training corpus has one."""
     if not settings.context.sentences:
         return
-    data = settings.data
+    data, train = settings.data, matching_prefixes(settings.data.train, settings.direction)
     has_documents = {
-        prefix: check_documents(prefix, settings.direction) for prefix in (*data.train, *data.held_out.values())
+        prefix: check_documents(prefix, settings.direction) for prefix in (*train, *data.held_out.values())
     }
-    if not any(has_documents[prefix] for prefix in data.train):
+    if not any(has_documents[prefix] for prefix in train):
         raise Mistake(
             f"context.sentences is {settings.context.sentences}, but no training corpus has document boundaries: "
             f"add {data.train[0]}.doc, which names the document that each line belongs to, or set context=none."

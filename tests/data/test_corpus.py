@@ -1,4 +1,6 @@
+import bz2
 import gzip
+import lzma
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -6,7 +8,17 @@ from pathlib import Path
 import pytest
 
 from nmt.data import corpus as module
-from nmt.data.corpus import Direction, alignment_file, check_files, file_pair, read_aligned, read_pairs, text_file
+from nmt.data.corpus import (
+    Direction,
+    alignment_file,
+    check_files,
+    corpus_hashes,
+    file_pair,
+    matching_prefixes,
+    read_aligned,
+    read_pairs,
+    text_file,
+)
 from nmt.errors import Mistake
 from nmt.text.lines import read_lines
 
@@ -179,17 +191,45 @@ def test_a_missing_corpus_comes_with_the_likely_remedy(
     assert "; a corpus PREFIX consists of the files" in refused(f"{tmp_path}/nowhere/absent")
 
 
-def test_a_compressed_corpus_is_named_and_the_remedy_works(tmp_path: Path, direction: Direction) -> None:
+@pytest.mark.parametrize(
+    ("ending", "compress"), [(".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress)]
+)
+def test_a_compressed_corpus_is_read_as_it_is(
+    tmp_path: Path, direction: Direction, ending: str, compress: Callable[[bytes], bytes]
+) -> None:
     prefix = tmp_path / "my corpus"
+    (tmp_path / f"my corpus.en{ending}").write_bytes(compress(b"one\n"))
+    (tmp_path / "my corpus.vi").write_bytes(b"mot\n")
+    (tmp_path / "my corpus.en-vi.align").write_bytes(b"0-0\n")
+    assert read_aligned(str(prefix), direction) == (["one"], ["mot"])
+    assert [*corpus_hashes([str(prefix)], direction)] == [f"{prefix}.en", f"{prefix}.vi"]
+    assert alignment_file(str(prefix), direction) == tmp_path / "my corpus.en-vi.align"
+    assert text_file(f"{prefix}.en") == tmp_path / f"my corpus.en{ending}"
+    (tmp_path / "my corpus.en").write_bytes(b"two\n")
+    assert read_aligned(str(prefix), direction) == (["two"], ["mot"])
+
+
+def test_a_corpus_in_an_archive_that_is_not_read_is_named_and_how_to_unpack_it(
+    tmp_path: Path, direction: Direction
+) -> None:
     for language in ("en", "vi"):
-        (tmp_path / f"my corpus.{language}.gz").write_bytes(gzip.compress(b"one\n"))
-    for read in (lambda: check_files([str(prefix)], direction), lambda: text_file(f"{prefix}.en")):
-        with pytest.raises(Mistake, match=r"There is no file .*my corpus\.en, only my corpus\.en\.gz") as caught:
-            read()
-    with pytest.raises(Mistake, match=r"only my corpus\.en\.gz and my corpus\.vi\.gz; unpack them with: ") as caught:
-        check_files([str(prefix)], direction)
-    subprocess.run(["sh", "-c", str(caught.value).partition("with: ")[2]], check=True)
-    assert read_aligned(str(prefix), direction) == (["one"], ["one"])
+        (tmp_path / f"c.{language}.zst").touch()
+    with pytest.raises(Mistake, match=r"only c\.en\.zst and c\.vi\.zst; unpack them with: unzstd "):
+        check_files([str(tmp_path / "c")], direction)
+
+
+def test_a_pattern_names_all_corpora_that_match(
+    tmp_path: Path, direction: Direction, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("p/2.en", "p/10.en.gz", "p/2.vi", "p/10.vi", "p/3.vi", "p/4.entity", "a[1].en"):
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).touch()
+    assert matching_prefixes(["x", "p/*", "p/2", "a[1]", "sample:train"], direction) == [
+        *("x", "p/10", "p/2", "a[1]", "sample:train")
+    ]
+    with pytest.raises(Mistake, match=r"data\.train contains q/\*, but there is no file q/\*\.en; check the pattern"):
+        matching_prefixes(["q/*"], direction)
 
 
 def test_a_table_is_named_and_the_remedy_splits_it(tmp_path: Path, direction: Direction) -> None:
