@@ -12,9 +12,10 @@ from typing import NoReturn
 from hydra.core.override_parser.types import Override
 
 from nmt.cli.arguments import HELP, INSPECT, SWEEP, VERSION, flags, for_hydra, inspection
-from nmt.cli.compose import choices_and_values, job_of, parsed, run_hydra
+from nmt.cli.compose import choices_and_values, job_of, run_hydra
 from nmt.cli.help import group_help, help_text
 from nmt.cli.log import log_to_standard_error
+from nmt.cli.overrides import parsed
 from nmt.cli.settings_class import settings_class
 from nmt.cli.sweep import run_sweep
 from nmt.config.nodes import CONFIGS

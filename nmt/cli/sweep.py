@@ -22,8 +22,9 @@ from hydra.core.override_parser.types import Override
 from omegaconf import OmegaConf
 from pydantic import ConfigDict
 
-from nmt.cli.compose import has_hydras_sweeper, job_of, jobs_of_sweep, parsed, run_hydra
+from nmt.cli.compose import job_of, run_hydra
 from nmt.cli.log import log_to_standard_error
+from nmt.cli.overrides import has_hydras_sweeper, jobs_of_sweep, parsed
 from nmt.config.job import JobRecord
 from nmt.config.schema import NOT_STORED
 from nmt.config.stored import Count, Stored, read_stored

@@ -20,8 +20,9 @@ from omegaconf import OmegaConf
 
 import nmt.cli.sweep
 from nmt.cli.command import command
-from nmt.cli.compose import choices_and_values, parsed
+from nmt.cli.compose import choices_and_values
 from nmt.cli.help import help_text
+from nmt.cli.overrides import parsed
 from nmt.config.job import Job
 from nmt.config.nodes import CONFIGS
 

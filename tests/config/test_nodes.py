@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, field_validator
 
-from nmt.cli.compose import choices_and_values, parsed
+from nmt.cli.compose import choices_and_values
+from nmt.cli.overrides import parsed
 from nmt.config.nodes import CONFIGS, default_node, make
 from nmt.config.schema import validated
 from nmt.decoding.binding import Algorithm
