@@ -1,5 +1,6 @@
 """The site of the documents: `make docs` builds it from the Markdown files, the papers and the docstrings."""
 
+import os
 import re
 import shutil
 import sys
@@ -13,6 +14,8 @@ from sphinx.writers.html5 import HTML5Translator
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
+# The pages on the papers run in processes of their own, which must import the same code.
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
 
 import nmt  # noqa: E402
 
@@ -52,6 +55,7 @@ nb_custom_formats = {".py": ["jupytext.reads", {"fmt": "py:percent"}]}
 nb_execution_mode = "force"  # a cache would not notice that the code of nmt has changed
 nb_execution_timeout = 300
 nb_execution_raise_on_error = True
+nb_execution_show_tb = True
 nb_merge_streams = True
 highlight_language = "text"  # blocks without a language are commands and what they print
 
