@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,14 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 # The pages on the papers run in processes of their own, which must import the same code.
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+
+# They have no configuration of the user's, and do not warn that they talk to Sphinx over the loopback interface.
+IPYTHON = tempfile.TemporaryDirectory()
+(Path(IPYTHON.name) / "profile_default").mkdir()
+(Path(IPYTHON.name) / "profile_default" / "ipython_kernel_config.json").write_text(
+    '{"IPKernelApp": {"log_level": 40}}', encoding="utf-8"
+)
+os.environ["IPYTHONDIR"] = IPYTHON.name
 
 import nmt  # noqa: E402
 
