@@ -69,6 +69,18 @@ async def health() -> dict[str, str]:
     return {"status": "ok"}
 
 
+@router.get("/ready", responses=failures(429, 503))
+async def ready(service: ThisService) -> dict[str, str]:
+    """Whether the server can take another sentence now, for each of its runs; a load balancer asks this.
+
+    429 if the queue is full, and 503 if a run cannot be loaded.
+    """
+    service.batcher.check_room(1)
+    if broken := sorted(service.gallery.broken):
+        raise Unavailable(broken[0])
+    return {"status": "ready"}
+
+
 @router.get("/metrics", response_class=PlainTextResponse, responses=failures(403))
 async def prometheus(request: Request, service: ThisService) -> PlainTextResponse:
     """The server's metrics in Prometheus's text format."""

@@ -183,7 +183,7 @@ class Batcher:
         self, task: Task, sentences: Sequence[str], prefixes: Sequence[str] | None = None
     ) -> list[TranslatedLine]:
         """The translations of each sentence. Raises QueueFull, and whatever a Translator raises."""
-        self._check_room(len(sentences))
+        self.check_room(len(sentences))
         loop = asyncio.get_running_loop()
         request = [
             _QueuedSentence(task, sentence, prefix, loop.create_future())
@@ -205,7 +205,7 @@ class Batcher:
         A long computation lets others go first whenever it calls `between_steps`, so it may do that only while the
         model is as it was trained.
         """
-        self._check_room(1)
+        self.check_room(1)
         self._computing += 1
         client_left = threading.Event()
 
@@ -268,7 +268,7 @@ class Batcher:
         after = time.monotonic()
         search.next_break = after + search.goes_on(after - now)
 
-    def _check_room(self, new: int) -> None:
+    def check_room(self, new: int) -> None:
         """Raises QueueFull if the queue is not empty and has no room for `new` more."""
         waiting = self._number_waiting
         if waiting and waiting + new > self.max_waiting:

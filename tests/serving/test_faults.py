@@ -127,6 +127,24 @@ def test_no_more_requests_than_allowed_are_in_progress(serve: Serve) -> None:
     assert client.get("/health").status_code == 200
 
 
+def test_a_server_that_cannot_take_another_sentence_is_not_ready(client: TestClient) -> None:
+    """It is running nevertheless."""
+    service = client.app.state.service
+    assert (client.get("/ready").status_code, client.get("/ready").json()) == (200, {"status": "ready"})
+    service.batcher._computing = service.batcher.max_waiting
+    full = client.get("/ready")
+    assert (full.status_code, full.json()["error"].startswith("The server is busy; try again in")) == (429, True)
+    assert int(full.headers["retry-after"]) >= 1
+    service.batcher._computing = 0
+    service.gallery.broken.add("run")
+    broken = client.get("/ready")
+    service.gallery.broken.discard("run")
+    assert broken.status_code == 503
+    assert "run" in broken.json()["error"]
+    assert client.get("/health").status_code == 200
+    assert client.get("/ready").status_code == 200
+
+
 def test_a_stream_that_is_read_too_slowly_ends_its_search(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lab, "_UNREAD_STREAMS", -1)
     events = client.post("/v1/translate/stream", json={"text": "one two."}).text
