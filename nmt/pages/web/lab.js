@@ -135,6 +135,9 @@ function sameOrNew(translation) {
 /** Whether the answers belong to the selected run and sentence. */
 const isCurrent = () => answers.intact !== null && subject.run === state.run && subject.source === state.text;
 
+// Drawing the map of a long sentence takes much longer than a step, so it grows in larger steps.
+const CELLS_PER_STEP = 500;
+
 /**
  * Runs the search. If there are no changes, the translation appears piece by piece with its map.
  * @param {Question} question @param {() => boolean} isLatest
@@ -143,6 +146,7 @@ async function watched(question, isLatest) {
   /** @type {Search["steps"]} */
   const steps = [];
   const paragraph = part(element.intact, ".translation"), growing = !state.changes.length;
+  let drawnCells = 0;
   forgetSteps();
   if (growing) {
     forgetWords();
@@ -155,6 +159,8 @@ async function watched(question, isLatest) {
     steps.push(beams);
     if (!map || !isLatest()) return;
     paragraph.textContent = text;
+    if (drawnCells > CELLS_PER_STEP * steps.length) return;
+    drawnCells += map.outputs.length * map.columns.length;
     // The answer contains only the selected map.
     const shown = selectedMap(map, 0, 0);
     drawMap(element.intact, shown, shown.most, null, () => {}, annotatedLayout(part(element.intact, ".map"), shown));
