@@ -229,7 +229,7 @@ WORDS_ALONE = [
 ]
 # More processes, or another place for torch's own files, are tried by other tests.
 NOT_CHANGED = re.compile(r"trainer\.(devices|num_nodes|strategy|_target_)|hydra|.*workers")
-FOLDERS = ("out", "run_dir", "cache_dir", "sweep_dir", "split.out", "split.corpus", "maps", "hydra.run.dir")
+FOLDERS = ("out", "output", "run_dir", "cache_dir", "sweep_dir", "split.out", "split.corpus", "maps", "hydra.run.dir")
 REMEDY = re.compile(
     r"\b(write|set|choose|name|use|add|check|leave|give|fix|run|quote|replace|try|wait|install|drop|remove|change|must|"
     r"lower|shorten|move|free|expected|needs?|pass|put|make|download|delete|repeat|take|train|copy|convert|split|resume|"

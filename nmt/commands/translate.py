@@ -20,7 +20,7 @@ from nmt.decoding.translation_job import JobFile, Shard, open_job
 from nmt.decoding.translator import Translation, Translator
 from nmt.errors import Mistake
 from nmt.exports.engines import load_with_engine
-from nmt.files import existing_file, folder_to_write
+from nmt.files import check_writable, existing_file
 from nmt.pace import Pace
 from nmt.runs.directory import tokenizer_hashes
 from nmt.runs.load import LoadedRun
@@ -71,7 +71,8 @@ def _translate_files(settings: TranslateSettings) -> None:
     """Translates this process's share of the parts that are missing, and prints the files that are complete."""
     shard = Shard(*settings.share)
     paths = _input_files(settings.input or [])
-    folder = folder_to_write("output", settings.output)
+    folder = Path(str(settings.output))
+    check_writable("output", folder)
     runs, translator = _load(settings)
     targets: dict[str, Path] = {}
     for path in paths:

@@ -244,7 +244,7 @@ def test_files_that_cannot_be_translated_are_a_mistake(files: Job, changes: dict
 
     with pytest.raises(Mistake, match=sentence):
         run()
-    assert not Path("out/job.json").exists()
+    assert not Path("out").exists()
 
 
 def test_progress_counts_only_what_is_left(files: Job, monkeypatch: pytest.MonkeyPatch) -> None:
