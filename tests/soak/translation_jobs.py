@@ -3,8 +3,9 @@
     python -m tests.soak.translation_jobs --lines 3000 --kills 20 --seed 1 run_dir=en-vi
 
 Two processes share each job (`shard=1/2` and `shard=2/2`), and one or both of them are killed with SIGKILL after a
-random time. A job that ends nevertheless is followed by another one, until `--kills` kills are done. Every line must be there once, in order, and
-byte for byte as `nmt.translate < FILE` writes it. The arguments after the options are passed to nmt.translate.
+random time. A job that ends nevertheless is followed by another one, until `--kills` kills are done. Every line must be
+there once, in order, and byte for byte as `nmt.translate < FILE` writes it. The arguments after the options are passed
+to nmt.translate.
 """
 
 import argparse
