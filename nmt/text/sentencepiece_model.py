@@ -108,7 +108,10 @@ def _refusal(what: str, needed: str) -> Mistake:
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """The numbers and values of a message's fields: https://protobuf.dev/programming-guides/encoding."""
+    """The numbers and values of a message's fields, except numbers of four or eight bytes.
+
+    See https://protobuf.dev/programming-guides/encoding.
+    """
     position = 0
 
     def varint() -> int:
@@ -126,9 +129,11 @@ def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
         number, wire_type = divmod(varint(), 8)
         if wire_type == 0:
             yield number, varint()
-        elif wire_type in _SIZES or wire_type == 2:
-            size = varint() if wire_type == 2 else _SIZES[wire_type]
+        elif wire_type == 2:
+            size = varint()
             yield number, message[position : position + size]
             position += size
+        elif wire_type in _SIZES:
+            position += _SIZES[wire_type]  # scores, which are read elsewhere, and what SentencePiece ignores
         else:
             raise _refusal("has groups of fields", "none")

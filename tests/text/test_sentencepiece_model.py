@@ -117,8 +117,17 @@ def test_a_log_probability_beyond_reason_is_refused(score: float) -> None:
         Tokenizer(model(model_type="unigram") + added)
 
 
+def test_what_sentencepiece_ignores_hides_no_setting() -> None:
+    """A number of four bytes after the field that counts."""
+    unigram = number(3 << 3 | 5) + b"\x01\0\0\0"
+    with pytest.raises(Mistake, match="This SentencePiece model is word, but"):
+        Tokenizer(model(model_type="word") + field(2, unigram))
+
+
 def test_what_sentencepiece_ignores_is_no_setting() -> None:
     """A field of an unknown number, or of another type than SentencePiece expects there."""
     plain = model()
-    for added in (field(99, b"name"), field(2, 5), b"\x9d\x06four", field(6, 2**60)):
+    # Numbers of four and eight bytes where SentencePiece expects pieces and settings.
+    fixed = [number(index << 3 | type_) + b"\xff" * size for index in (1, 2, 3, 5) for type_, size in ((5, 4), (1, 8))]
+    for added in (field(99, b"name"), field(2, 5), b"\x9d\x06four", field(6, 2**60), *fixed):
         assert Tokenizer(plain + added).encode("hôm nay") == Tokenizer(plain).encode("hôm nay")
