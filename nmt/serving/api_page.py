@@ -1,14 +1,19 @@
-"""The OpenAPI description of the HTTP interface at /openapi.json, and a page for it at /docs, which works offline."""
+"""The OpenAPI description of the HTTP interface at /openapi.json, and a page for it at /docs, which works offline.
+
+Both are in the language of the request, English or Vietnamese.
+"""
 
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from fastapi import APIRouter, FastAPI, HTTPException
+from fastapi import APIRouter, FastAPI, HTTPException, Request
 from fastapi.openapi.utils import get_openapi
-from fastapi.responses import FileResponse
+from fastapi.responses import FileResponse, JSONResponse
 
+from nmt.serving.api_page_vietnamese import TEXTS
 from nmt.serving.requests import Failure
+from nmt.serving.server_messages import request_language
 
 _OWN = Path(__file__).with_name("api_page")
 # FastAPI's own page loads Swagger UI from another server; this package contains a copy of it.
@@ -52,6 +57,29 @@ async def file(name: str) -> FileResponse:
         raise HTTPException(404)
     path, kind = FILES[name]
     return FileResponse(path, media_type=kind, headers={"cache-control": "no-cache"})
+
+
+@router.get("/openapi.json")
+async def openapi(request: Request, lang: str | None = None) -> JSONResponse:
+    """The description, in the language `lang` if it is given, otherwise in the one that the request prefers."""
+    described = request.app.openapi()
+    is_vietnamese = (lang or request_language(request)).startswith("vi")
+    headers = {"vary": "Accept-Language"}
+    return JSONResponse(in_vietnamese(described) if is_vietnamese else described, headers=headers)
+
+
+def in_vietnamese(described: Any) -> Any:
+    """A description, or a part of it, with its texts in Vietnamese."""
+    if isinstance(described, list):
+        return [in_vietnamese(part) for part in described]
+    if not isinstance(described, dict):
+        return described
+    return {
+        name: TEXTS.get(part, part)
+        if name in ("description", "summary") and isinstance(part, str)
+        else in_vietnamese(part)
+        for name, part in described.items()
+    }
 
 
 def description(app: FastAPI) -> dict[str, Any]:

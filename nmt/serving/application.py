@@ -48,7 +48,14 @@ def application(service: Service) -> FastAPI:
         await service.batcher.stop()
 
     # A redirect to the path without its last slash would name this server's host, and lose a proxy's prefix.
-    app = FastAPI(title="nmt-attention", docs_url=None, redoc_url=None, redirect_slashes=False, lifespan=running)
+    app = FastAPI(
+        title="nmt-attention",
+        openapi_url=None,  # api_page.py answers in two languages
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=running,
+    )
     app.state.service, app.state.metrics = service, Metrics(service.batcher)
     for endpoints in ROUTERS:
         app.include_router(endpoints)

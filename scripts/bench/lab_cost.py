@@ -21,7 +21,7 @@ _STEPS = {
 
 # Resolves to the milliseconds from the click to the first word, the last word, and the finished map.
 _TRANSLATE = """text => new Promise(resolve => {
-    const words = document.querySelector("#intact .translation"), results = document.querySelector("#results");
+    const words = document.querySelector("#answer .translation"), results = document.querySelector("#results");
     const began = performance.now(), seen = [];
     const note = () => words.textContent && seen.push(performance.now() - began);
     new MutationObserver(note).observe(words, { childList: true });

@@ -58,7 +58,7 @@ def test_it_translates_and_changes_attention_from_disk(run: Path, browser: Any, 
         assert page.locator("#intact svg").first.bounding_box()["width"] <= size["width"]
         assert page.locator("#about").bounding_box()["y"] >= size["y"] + size["height"]
         [expected] = nmt.load(run).translate([TEXT])
-        assert page.locator("#intact .translation").text_content().strip() == expected
+        assert page.locator("#answer .translation").text_content().strip() == expected
         page.locator("#intact .cell[data-row='0'][data-column='1']").click()
         page.get_by_role("button", name="Block at every step").first.click()
         page.locator("#changed .cell").first.wait_for()
@@ -161,7 +161,7 @@ def test_hostile_text_in_a_run_or_typed_is_shown_as_text(
         assert page.locator("#text").input_value() == f"{HOSTILE} one."
         # Invisible characters are removed from translations.
         visible = HOSTILE.partition("\u202e")[0]
-        assert visible in page.locator("#intact .translation").text_content(), "a piece of the translation"
+        assert visible in page.locator("#answer .translation").text_content(), "a piece of the translation"
         page.locator("#head").select_option("0")  # the mean of several heads has no equation
         page.locator("#intact .cell").first.click()
         page.get_by_role("button", name="Block at every step").first.click()

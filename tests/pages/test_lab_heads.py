@@ -135,7 +135,7 @@ def test_pointing_marks_row_column_and_word_in_both_maps_whose_rows_are_aligned(
     assert lab.locator("#intact .cell.lit").count() == columns + rows - 1
     assert lab.locator("#intact text.lit").count() == 2
     label = lab.locator("#intact text[data-row='0'] title").text_content()
-    assert lab.locator("#intact .translation .lit").all_text_contents() == [label]
+    assert lab.locator("#answer .translation .lit").all_text_contents() == [label]
     assert lab.locator("#other text.lit[data-column='1']").count() == 1, "the same source word"
     word = lab.locator("#other .translation [data-word='0']")
     word.hover()

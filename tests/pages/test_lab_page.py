@@ -68,7 +68,7 @@ def save(page: Any, kind: str) -> None:
 
 def test_a_typed_sentence_is_translated_with_its_map(page: Any) -> None:
     translate(page)
-    assert page.locator("#intact .translation").text_content().strip()
+    assert page.locator("#answer .translation").text_content().strip()
     sites = page.locator("#site option").all_text_contents()
     assert sites == ["encoder self-attention", "decoder self-attention", "cross attention"]
     assert page.locator("#head option").all_text_contents() == ["mean", "0", "1"]
@@ -91,13 +91,13 @@ def test_the_beam_is_a_tree_whose_best_path_is_the_translation(page: Any) -> Non
 def test_a_blocked_word_has_no_weight_in_the_other_translation(page: Any) -> None:
     translate(page)
     cell(page, 0, 1).click()
-    assert re.search(r"attends to .* with weight 0\.\d{3}", page.locator("#selection").text_content())
+    assert re.search(r"looks at .* with weight 0\.\d{3}", page.locator("#selection").text_content())
     press(page, "Block at every step")
     page.locator("#changed svg").wait_for()
     titles = page.locator("#changed .cell[data-column='1'] title").all_text_contents()
     assert titles
     assert all(title.endswith(": 0.000") for title in titles)
-    assert "nats, most at" in page.locator("#outcome .verdict").text_content()
+    assert re.search(r"The first translation is .* \(.* nats", page.locator("#outcome .verdict").text_content())
     page.get_by_role("button", name=re.compile("Remove: .* blocked")).click()
     page.locator("#changed svg").wait_for(state="hidden")
 
@@ -148,12 +148,12 @@ def test_a_link_shows_the_same(page: Any, browser: Any) -> None:
     cell(page, 0, 1).click()
     press(page, "Block at every step")
     page.locator("#changed svg").wait_for()
-    shown = [page.locator(f"#{name} .translation").text_content() for name in ("intact", "changed")]
+    shown = [page.locator(f"#{name} .translation").text_content() for name in ("answer", "changed")]
     context = browser.new_context()
     other = context.new_page()
     other.goto(page.url)
     other.locator("#changed svg").wait_for()
-    assert [other.locator(f"#{name} .translation").text_content() for name in ("intact", "changed")] == shown
+    assert [other.locator(f"#{name} .translation").text_content() for name in ("answer", "changed")] == shown
     assert other.locator("#text").input_value() == TEXT
     context.close()
 
@@ -254,7 +254,7 @@ def test_two_runs_are_compared_on_one_scale(page: Any, address: str) -> None:
     rows = page.locator("#minus text[data-row]").all_text_contents()
     assert rows == page.locator("#intact text[data-row]").all_text_contents()
     assert page.locator("#minus-name").text_content() == "maps_transformer minus maps_luong"
-    body = {"run": "maps_luong", "text": TEXT, "target": page.locator("#intact .translation").text_content()}
+    body = {"run": "maps_luong", "text": TEXT, "target": page.locator("#answer .translation").text_content()}
     found = page.request.post(f"{address}/v1/attend", data=body).json()["maps"]["cross"]
     names = (found[name] for name in ("inputs", "outputs", "columns"))
     second = labeled(AttentionMap("cross", np.array(found["weights"]), *names), words=True)
@@ -329,7 +329,7 @@ def test_lines_have_the_weights_of_the_cells(page: Any) -> None:
     lines = page.locator("#intact path title").all_text_contents()
     assert set(strong) <= set(lines)
     page.locator("#intact text[data-row='1']").click()
-    assert "attends to" in page.locator("#selection").text_content()
+    assert "looks at" in page.locator("#selection").text_content()
     page.locator("#intact svg").focus()
     page.keyboard.press("ArrowDown")
     page.wait_for_function("() => document.querySelector('#intact text[data-row].chosen').dataset.row === '2'")
@@ -556,20 +556,22 @@ def test_the_page_opens_translated_and_does_what_it_offers_to_try(browser: Any, 
     page.locator("#results[aria-busy='false'] #intact .cell").first.wait_for()
     example = page.request.get(f"{address}/v1/examples").json()[0]["source"]
     assert page.locator("#text").input_value() == example
-    assert page.locator("#intact .translation").text_content().strip()
-    assert page.locator("#legend").text_content().startswith("Rows: words of the translation; columns: ")
+    assert page.locator("#answer .translation").text_content().strip()
+    assert page.locator("#legend").text_content().startswith("Each row is a word of the translation.")
     assert page.locator("#unit").input_value() == "words"
     page.locator("#try-cell").click()
     assert page.locator("#intact .cursor").count() == 1
-    assert "attends to" in page.locator("#selection").text_content()
-    assert page.locator("#tries").is_hidden(), "one thing was tried"
+    assert "looks at" in page.locator("#selection").text_content()
+    assert page.locator("#tries").bounding_box()["height"] < 50, "the next things to try stay in one line"
     page.keyboard.press("Escape")
+    assert page.locator("#start-over").is_hidden(), "nothing is selected or changed"
     page.locator("#try-block").click()
     page.locator("#changed svg").wait_for()
     assert "blocked" in page.locator("#changes li").text_content()
-    page.get_by_role("button", name=re.compile("Remove: .* blocked")).click()
+    page.get_by_role("button", name="Start over").click()
     page.locator("#changed svg").wait_for(state="hidden")
-    page.keyboard.press("Escape")
+    assert "changes=" not in page.url
+    assert "row=" not in page.url
     page.locator("#try-guess").click()
     assert page.evaluate("document.activeElement.closest('#guess-table') !== null")
     page.goto("about:blank")
@@ -623,13 +625,13 @@ def test_cause_and_effect_are_in_one_window(
 
 
 def word(page: Any, index: int) -> Any:
-    return page.locator(f"#intact .translation [data-word='{index}']")
+    return page.locator(f"#answer .translation [data-word='{index}']")
 
 
 def test_a_translation_is_typed_over(page: Any) -> None:
     translate(page, LONG)
     press(page, "Type over")
-    assert page.locator("#edit-text").input_value() == page.locator("#intact .translation").text_content()
+    assert page.locator("#edit-text").input_value() == page.locator("#answer .translation").text_content()
     page.keyboard.press("Escape")
     assert page.locator("#edit-box").is_hidden()
     press(page, "Type over")
@@ -637,12 +639,12 @@ def test_a_translation_is_typed_over(page: Any) -> None:
     page.keyboard.press("Enter")
     page.locator("#changes li").first.wait_for()
     ready(page)
-    assert page.locator("#intact .translation").text_content().startswith("ba hai")
+    assert page.locator("#answer .translation").text_content().startswith("ba hai")
     assert page.locator("#changes li").text_content().startswith("Kept: ba hai")
     press(page, "Type over")
     translate(page)
     assert page.locator("#edit-box").is_hidden(), "the text in it was another sentence's"
-    assert page.locator("#intact .translation").is_visible()
+    assert page.locator("#answer .translation").is_visible()
     module = "import('/page/lab/translation.js').then((module) => %s)"
     for before, typed, kept in [
         ("a b c d", "a x c d", "a x"),
@@ -682,7 +684,7 @@ def test_a_translation_is_copied_and_followed_step_by_step(page: Any) -> None:
     translate(page)
     press(page, "Copy")
     page.get_by_text("Translation copied.").wait_for()
-    assert page.evaluate("navigator.clipboard.readText()") == page.locator("#intact .translation").text_content()
+    assert page.evaluate("navigator.clipboard.readText()") == page.locator("#answer .translation").text_content()
     assert page.locator("#swap").is_hidden(), "no run has the opposite direction"
     rows = page.locator("#intact text[data-row]").count()
     seen = page.locator("#intact text[data-row]:not(.later)")
@@ -707,7 +709,7 @@ DROP = """(text) => {
 
 def test_a_file_is_translated_line_by_line(page: Any) -> None:
     translate(page)
-    expected = page.locator("#intact .translation").text_content()
+    expected = page.locator("#answer .translation").text_content()
     page.evaluate(DROP, f"{TEXT}\r\n\n{'one ' * 240}\n{TEXT}")
     page.locator("#file-save").wait_for()
     said = page.locator("#file-said").text_content()

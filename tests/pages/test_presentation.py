@@ -38,7 +38,7 @@ def test_the_presentation_can_be_read_from_the_last_row_and_left_by_a_key(page: 
     sizes = page.evaluate(SIZES)
     assert len(sizes) > 20
     assert [(size, text) for size, text in sizes if size < HIGH / 50] == []
-    words = page.locator("#intact .map .label, #intact .translation, #outcome .translation").all_text_contents()
+    words = page.locator("#intact .map .label, #answer .translation, #outcome .translation").all_text_contents()
     assert all(size >= HIGH / 40 - 0.1 for size, text in sizes if text in words)  # a drawing has whole pixels
     assert Axe().run(page).response["violations"] == []
     map_of_lecture = page.locator("#intact .map svg").bounding_box()

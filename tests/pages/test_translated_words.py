@@ -37,11 +37,11 @@ def ready(page: Any) -> None:
 
 
 def word(page: Any, index: int) -> Any:
-    return page.locator(f"#intact .translation [data-word='{index}']")
+    return page.locator(f"#answer .translation [data-word='{index}']")
 
 
 def words(page: Any) -> list[str]:
-    return page.locator("#intact .translation").text_content().split(" ")
+    return page.locator("#answer .translation").text_content().split(" ")
 
 
 def remove_changes(page: Any) -> None:
@@ -68,13 +68,13 @@ def test_a_word_is_replaced_locked_and_deleted(page: Any) -> None:
     word(page, 2).focus()
     page.keyboard.press("Enter")
     page.get_by_role("button", name="Lock", exact=True).press("Enter")
-    page.locator("#intact .translation .locked").wait_for()
+    page.locator("#answer .translation .locked").wait_for()
     ready(page)
     assert "locks=" in page.url
     locked = page.evaluate("JSON.parse(new URLSearchParams(location.hash.slice(1)).get('locks'))")
     page.locator("#text").fill("We drink tea every day.")
     page.locator("#ask button").click()
-    page.locator("#intact .translation .locked").wait_for()
+    page.locator("#answer .translation .locked").wait_for()
     ready(page)
     with page.expect_download() as download:
         page.locator("#save-menu").evaluate("menu => { menu.open = true; }")
@@ -97,9 +97,9 @@ def test_a_word_is_replaced_locked_and_deleted(page: Any) -> None:
 
 def test_the_direction_is_swapped(page: Any) -> None:
     translate(page, "We drink tea.")
-    text = page.locator("#intact .translation").text_content()
+    text = page.locator("#answer .translation").text_content()
     page.locator("#swap").click()
     page.wait_for_function("text => document.getElementById('text').value === text", arg=text)
     assert page.locator("#run").input_value() == "vi-en"
     ready(page)
-    assert page.locator("#intact .translation").text_content() == "We drink tea."
+    assert page.locator("#answer .translation").text_content() == "We drink tea."

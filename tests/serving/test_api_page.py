@@ -7,6 +7,7 @@ from fastapi.testclient import TestClient
 from watched_page import watched_page
 
 from nmt.serving.api_page import FILES
+from nmt.serving.api_page_vietnamese import TEXTS
 from nmt.serving.requests import STATUSES
 
 
@@ -20,6 +21,31 @@ def test_the_page_shows_every_endpoint_and_sends_a_request(browser: Any, address
         page.locator(".try-out__btn").click()
         page.locator(".execute").click()
         assert "translatedText" in page.locator(".live-responses-table .highlight-code").first.text_content()
+
+
+def test_a_vietnamese_browser_sees_the_page_in_vietnamese(browser: Any, address: str) -> None:
+    with watched_page(browser, address, "data:", timeout=20_000, locale="vi-VN") as page:
+        page.goto(f"{address}/docs")
+        page.get_by_text("Máy chủ có đang chạy không.").wait_for()
+        page.goto(f"{address}/docs?lang=en")
+        page.get_by_text("Whether the server is running.").wait_for()
+
+
+def texts_of(described: Any) -> set[str]:
+    if isinstance(described, list):
+        return set().union(*map(texts_of, described))
+    if not isinstance(described, dict):
+        return set()
+    own = {part for name, part in described.items() if name in ("description", "summary") and isinstance(part, str)}
+    return own.union(*map(texts_of, described.values()))
+
+
+def test_every_text_has_its_vietnamese(client: TestClient, described: dict[str, Any]) -> None:
+    assert texts_of(described) == set(TEXTS)
+    vietnamese = client.get("/openapi.json", headers={"accept-language": "vi-VN,vi;q=0.9"}).json()
+    assert texts_of(vietnamese) == set(TEXTS.values())
+    assert client.get("/openapi.json?lang=vi").json() == vietnamese
+    assert vietnamese["paths"].keys() == described["paths"].keys()
 
 
 def test_only_the_pages_files_are_served(client: TestClient) -> None:

@@ -9,7 +9,8 @@ import { listen, magnified, marked, measured, picture, replace, short, svg, widt
 /** @typedef {import("./map.js").AttentionMap} AttentionMap */
 /**
  * @typedef {object} Layout sizes and positions in pixels, and the labels as far as there is room
- * @property {number} cell the side of a cell
+ * @property {number} cell the height of a cell
+ * @property {number} across its width
  * @property {number} font
  * @property {string[]} rows
  * @property {string[]} columns
@@ -31,15 +32,16 @@ import { listen, magnified, marked, measured, picture, replace, short, svg, widt
  *   called while a cell is dragged up or down, and with `done` when it is released
  */
 
-const GAP = 1, DRAG_PIXELS = 120, LEGEND = 24, LONGEST_LABEL = 130, MOST_CELL = 56, LEAST_CELL = 20;
+const GAP = 1, DRAG_PIXELS = 120, LEGEND = 24, LONGEST_LABEL = 130, MOST_CELL = 56, LEAST_CELL = 20, LEAST_ACROSS = 18;
+const WIDEST = 2; // a cell, as a multiple of its height
 
 /** How far the last labels, which are slanted, end to the right of the cells. @param {number[]} widths @param {number} cell */
 const beyond = (widths, cell) => Math.max(...widths.map((width, i) => width * Math.SQRT1_2 - (widths.length - i - 0.5) * cell), 0);
 
-/** The size of a layout with a legend. @param {Pick<AttentionMap, "rows" | "columns">} map @param {Pick<Layout, "cell" | "left" | "top">} cells */
-function annotatedSize({ rows, columns }, { cell, left, top }) {
-  const bottom = top + cell * rows.length, over = beyond(columns.map((text) => widthOf(text)), cell);
-  return { cell, left, top, width: left + Math.max(cell * columns.length + Math.ceil(over), 160), height: bottom + LEGEND, legend: bottom + 10 };
+/** The size of a layout with a legend. @param {Pick<AttentionMap, "rows" | "columns">} map @param {Pick<Layout, "cell" | "across" | "left" | "top">} cells */
+function annotatedSize({ rows, columns }, { cell, across, left, top }) {
+  const bottom = top + cell * rows.length, over = beyond(columns.map((text) => widthOf(text)), across);
+  return { cell, across, left, top, width: left + Math.max(across * columns.length + Math.ceil(over), 160), height: bottom + LEGEND, legend: bottom + 10 };
 }
 
 /**
@@ -54,9 +56,13 @@ export function annotatedLayout(place, { rows, columns }) {
   const high = (innerHeight - (above < innerHeight / 2 ? above : 0)) / magnified() - top - LEGEND - 24;
   const wide = (/** @type {HTMLElement} */ (place.parentElement).clientWidth - 6) / magnified() - left;
   let cell = clamp(Math.floor(high / rows.length), MOST_CELL, LEAST_CELL);
-  while (cell > LEAST_CELL && cell * columns.length + beyond(widths, cell) > wide) cell--;
+  const fits = (/** @type {number} */ across) => across * columns.length + beyond(widths, across) <= wide;
+  while (cell > LEAST_CELL && !fits(cell)) cell--;
+  let across = cell;
+  while (across > LEAST_ACROSS && !fits(across)) across--;
+  while (across < cell * WIDEST && fits(across + 1)) across++;
   return {
-    font: 13, rows: rows.map((text) => short(text)), columns: columns.map((text) => short(text)), ...annotatedSize({ rows, columns }, { cell, left, top }),
+    font: 13, rows: rows.map((text) => short(text)), columns: columns.map((text) => short(text)), ...annotatedSize({ rows, columns }, { cell, across, left, top }),
   };
 }
 
@@ -71,9 +77,9 @@ export function leastWidth({ rows, columns }) {
  * @param {{ map: AttentionMap, layout: Layout }[]} several @returns {Layout[]}
  */
 export function alignedLayouts(several) {
-  const least = (/** @type {"cell" | "left" | "top"} */ key, /** @type {(...numbers: number[]) => number} */ of) => of(...several.map(({ layout }) => layout[key]));
-  const cell = least("cell", Math.min), left = least("left", Math.max), top = least("top", Math.max);
-  return several.map(({ map, layout }) => ({ ...layout, ...annotatedSize(map, { cell, left, top }) }));
+  const least = (/** @type {"cell" | "across" | "left" | "top"} */ key, /** @type {(...numbers: number[]) => number} */ of) => of(...several.map(({ layout }) => layout[key]));
+  const cell = least("cell", Math.min), across = least("across", Math.min), left = least("left", Math.max), top = least("top", Math.max);
+  return several.map(({ map, layout }) => ({ ...layout, ...annotatedSize(map, { cell, across, left, top }) }));
 }
 
 /**
@@ -96,7 +102,7 @@ export function bareLayout(place, { rows, columns }) {
   const left = Math.ceil(Math.max(...shown.rows.map((text) => measured(text, font)))) + 9;
   const top = Math.ceil(Math.max(...widths) * Math.SQRT1_2 + font);
   const over = Math.max(...widths.map((width, i) => (width + font) * Math.SQRT1_2 - (columns.length - i - 0.5) * cell), 2);
-  return { cell, font, ...shown, left, top, width: left + cell * columns.length + Math.ceil(over), height: top + cell * rows.length + 3 };
+  return { cell, across: cell, font, ...shown, left, top, width: left + cell * columns.length + Math.ceil(over), height: top + cell * rows.length + 3 };
 }
 
 /**
@@ -109,8 +115,8 @@ export function bareLayout(place, { rows, columns }) {
  * @returns {Drawing}
  */
 export function drawHeatMap(place, map, layout, { most, selection, name, signed = false, choose, tip, drag }) {
-  const { cell, font, left, top } = layout;
-  const wide = cell * map.columns.length, high = cell * map.rows.length;
+  const { cell, across, font, left, top } = layout;
+  const wide = across * map.columns.length, high = cell * map.rows.length;
   const root = picture(layout.width, layout.height, name);
   if (font !== 13) root.style.fontSize = `${font}px`;
   const paint = (/** @type {number} */ weight, largest = most) => css((signed ? colorOfDifference : colorOf)(largest > 0 ? weight / largest : 0));
@@ -127,23 +133,23 @@ export function drawHeatMap(place, map, layout, { most, selection, name, signed 
   );
   const below = font * 0.35; // from the middle of a line to its baseline
   layout.columns.forEach((text, column) => {
-    const transform = `translate(${left + (column + 0.5) * cell + below / 2} ${top - 5}) rotate(-45)`;
+    const transform = `translate(${left + (column + 0.5) * across + below / 2} ${top - 5}) rotate(-45)`;
     label(text, map.columns[column], { "data-column": column }, { transform }, { transform, x: 0, y: -0.75 * font, width: top * Math.SQRT2, height: font });
   });
   layout.rows.forEach((text, row) => {
     const y = top + row * cell;
     label(text, map.rows[row], { "data-row": row }, { x: left - 8, y: y + cell / 2 + below, "text-anchor": "end" }, { x: 0, y, width: left, height: cell });
     map.columns.forEach((_, column) => {
-      const x = left + column * cell, blocked = map.isBlocked?.(row, column) ?? false;
+      const x = left + column * across, blocked = map.isBlocked?.(row, column) ?? false;
       cells.push(root.appendChild(svg("rect", {
-        class: blocked ? "cell blocked" : "cell", x, y, width: cell - GAP, height: cell - GAP,
+        class: blocked ? "cell blocked" : "cell", x, y, width: across - GAP, height: cell - GAP,
         fill: paint(map.weights[row][column]), "data-row": row, "data-column": column,
       }, ...tip ? [svg("title", {}, tip(row, column))] : [])));
-      if (blocked) root.append(svg("path", { class: "cross", d: `M${x + 4} ${y + cell - 5}L${x + cell - 5} ${y + 4}` }));
+      if (blocked) root.append(svg("path", { class: "cross", d: `M${x + 4} ${y + cell - 5}L${x + across - 5} ${y + 4}` }));
     });
     const center = map.centers?.[row];
     for (const [kind, width] of /** @type {[string, number][]} */ (center == null ? [] : [["halo", 5], ["center-line", 2]])) {
-      root.append(svg("rect", { class: kind, x: left + (/** @type {number} */ (center) + 0.5) * cell - width / 2, y, width, height: cell - GAP }));
+      root.append(svg("rect", { class: kind, x: left + (/** @type {number} */ (center) + 0.5) * across - width / 2, y, width, height: cell - GAP }));
     }
   });
   if (layout.legend) root.append(...legend(left, layout.legend, most, signed, paint));
@@ -203,14 +209,14 @@ function legend(x, y, most, signed, paint) {
  * Outlines the selected row or column and the selected cell, and marks their labels.
  * @param {SVGElement} root @param {AttentionMap} map @param {Layout} layout @param {Cell | null} selection
  */
-function mark(root, map, { left, top, cell }, selection) {
+function mark(root, map, { left, top, cell, across }, selection) {
   const { row, column } = selection ?? { row: null, column: null };
   for (const old of root.querySelectorAll(".outline, .cursor")) old.remove();
   for (const label of /** @type {NodeListOf<SVGElement>} */ (root.querySelectorAll(".label"))) {
     label.classList.toggle("chosen", label.dataset.row === String(row) || label.dataset.column === String(column));
   }
   const box = (/** @type {string} */ kind, /** @type {number} */ x, /** @type {number} */ y, /** @type {number} */ columns, /** @type {number} */ rows) => root.append(svg("rect", {
-    class: kind, x: left + x * cell - 1, y: top + y * cell - 1, width: cell * columns + 1, height: cell * rows + 1,
+    class: kind, x: left + x * across - 1, y: top + y * cell - 1, width: across * columns + 1, height: cell * rows + 1,
   }));
   const hasColumn = column !== null && column < map.columns.length;
   if (row !== null && row < map.rows.length) {

@@ -10,6 +10,7 @@ import { fillLabels, label } from "./i18n.js";
 import { drawAttribution, fitAttribution, listenToAttribution, showAttribution, shownAttribution } from "./lab/attribution.js";
 import { engine, isOutdated, latest, sentenceOf, stop } from "./lab/asking.js";
 import { drawBeam } from "./lab/beam.js";
+import { offerDirection } from "./lab/direction.js";
 import { drawGuess, listenToGuess, setPairs } from "./lab/guess.js";
 import { drawHeads, listenToHeads } from "./lab/heads.js";
 import { listenToHover, setShown } from "./lab/hover.js";
@@ -43,6 +44,9 @@ const OUTSIDE = {
   en: "The parliament passed the new budget on Tuesday.",
   vi: "Quốc hội đã thông qua ngân sách mới hôm thứ Ba.",
 };
+
+/** The label that says what a map of a site shows. @type {Record<string, string>} */
+const LEGENDS = { cross: "legend", encoder_self: "legendOfSource", decoder_self: "legendOfRead" };
 
 /** @type {import("./engine/interface.js").Run[]} */
 let runs = [];
@@ -145,7 +149,7 @@ const CELLS_PER_STEP = 500;
 async function watched(question, isLatest) {
   /** @type {Search["steps"]} */
   const steps = [];
-  const paragraph = part(element.intact, ".translation"), growing = !state.changes.length;
+  const paragraph = part(element.answer, ".translation"), growing = !state.changes.length;
   let drawnCells = 0;
   forgetSteps();
   if (growing) {
@@ -212,6 +216,7 @@ async function fitChoices() {
     fit("otherLayer", ofSecond.layers, element["other-layer"]);
     fit("otherHead", ofSecond.heads, element["other-head"]);
   }
+  element.legend.textContent = label(LEGENDS[state.site]);
   element.unit.value = state.unit;
   element.view.value = state.view;
   element.difference.checked = state.difference;
@@ -239,7 +244,8 @@ function report(error) {
   // The sentence is beside the field that caused it.
   if (!(error instanceof Unreachable)) {
     cause.ariaInvalid = "true";
-    if (cause.type === "number" && cause.checkVisibility()) cause.closest(".controls")?.after(element.status);
+    if (cause === element.text) part(element.ask, ".wide").after(element.status);
+    else if (cause.checkVisibility()) cause.closest(".controls")?.after(element.status);
   }
   element.status.classList.add("error");
   element.status.textContent = sentenceOf(error);
@@ -264,6 +270,7 @@ function announce(text) {
 function forget() {
   answers = NONE;
   beam = NO_SEARCH;
+  part(element.answer, ".translation").replaceChildren();
   forgetWords();
   forgetSteps();
   showUnknown();
@@ -280,13 +287,15 @@ function show() {
   const { intact, forced, changed, other, original } = answers;
   if (!intact) return;
   showNames();
-  part(element.intact, ".translation").lang = runNamed(state.run)?.target ?? "";
+  part(element.answer, ".translation").lang = runNamed(state.run)?.target ?? "";
   showWords(intact, changed);
   showVerdict(element.intact, original ? label("without", original.text, signed(original.log_prob)) : logProb(intact));
   element.outcome.hidden = !changed;
   if (changed && forced) {
     showTranslation(element.outcome, state.run, changed, intact);
     element["outcome-name"].textContent = label("nowIs");
+    const words = part(element.outcome, ".translation");
+    words.tabIndex = words.scrollHeight > words.clientHeight ? 0 : -1; // the keyboard can scroll a long one
     showTranslation(element.changed, state.run, changed, intact);
     showVerdict(element.outcome, `${label(changed.text === intact.text ? "same" : "another")} ${mattered(intact, forced)}`);
   }
@@ -326,12 +335,15 @@ function showVerdict(section, text) {
 
 const logProb = (/** @type {Translation} */ { log_prob, pieces }) => label("logProb", signed(log_prob), signed(log_prob / pieces.length));
 
-/** How log p of the first translation changes, and which of its pieces changes most. @param {Translation} intact @param {Translation} forced */
+/** How many times less likely the first translation becomes, and which of its pieces changes most. @param {Translation} intact @param {Translation} forced */
 function mattered(intact, forced) {
   const differences = forced.log_probs.map((value, i) => value - intact.log_probs[i]);
   const worst = differences.reduce((best, value, i) => Math.abs(value) > Math.abs(differences[best]) ? i : best, 0);
   const [total, most] = [signed(forced.log_prob - intact.log_prob), signed(differences[worst])];
-  return total === "0.00" && most === "0.00" ? label("didNotMatter") : label("mattered", total, quoted(intact.pieces[worst]), most);
+  if (total === "0.00" && most === "0.00") return label("didNotMatter");
+  const change = forced.log_prob - intact.log_prob, times = Math.exp(Math.abs(change));
+  const name = times < 1.1 ? "hardlyMattered" : change < 0 ? "lessLikely" : "likelier";
+  return label(name, total, quoted(intact.pieces[worst]), most, Number(times.toPrecision(2)).toLocaleString(language));
 }
 
 /** Names the words and characters of the sentence that the run never saw in training. */
@@ -342,6 +354,8 @@ function showUnknown() {
     words.length ? label(words.length === 1 ? "unknownWord" : "unknownWords", list(words)) : "", characters ? label("unknownCharacters", list([...characters])) : "",
   ].filter(Boolean).join(" ");
   element.unknown.hidden = !element.unknown.textContent;
+  const from = runNamed(state.run), opposite = from && oppositeOf(from);
+  offerDirection(isCurrent() ? state.text : "", from, opposite, translateBack);
 }
 
 /** Draws the beam if its box is open. */
@@ -448,15 +462,21 @@ function strongestCell({ weights, rows, columns }) {
   return { row, column };
 }
 
-/** The three things to try: each does what it says. */
+/** Whether somebody has selected or changed something. */
+const isTouched = () => state.row !== null || state.column !== null || [state.changes, state.prefix, state.locks].some((made) => made.length > 0);
+
+/** The three things to try: each does what it says. What was tried is marked. */
 function listenToTries() {
   const act = (/** @type {string} */ id, /** @type {(map: LabMap) => void} */ tried) => element[id].addEventListener("click", () => {
     const map = shownMap(answers.intact);
-    if (map) tried(map);
+    if (!map) return;
+    element[id].classList.add("done");
+    tried(map);
   });
   act("try-cell", (map) => {
     select(strongestCell(map), "intact");
     /** @type {SVGElement | null} */ (element.intact.querySelector(".map svg"))?.focus({ preventScroll: true });
+    element.intact.querySelector(".map .cursor")?.scrollIntoView({ block: "nearest" });
   });
   act("try-block", (map) => {
     const cell = strongestCell(map);
@@ -464,7 +484,13 @@ function listenToTries() {
     blockWord(map, cell.column);
     refresh();
   });
+  element["start-over"].title = label("startOver");
+  element["start-over"].addEventListener("click", () => {
+    Object.assign(state, { changes: [], prefix: [], locks: [], row: null, column: null, of: "intact" });
+    refresh();
+  });
   element["try-guess"].addEventListener("click", () => {
+    element["try-guess"].classList.add("done");
     element["guess-box"].open = true;
     element["guess-box"].scrollIntoView({ block: "start" });
     part(element["guess-table"], "button").focus({ preventScroll: true });
@@ -479,7 +505,9 @@ function select({ row, column }, of) {
 }
 
 function inspect() {
-  element.tries.hidden = !answers.intact || state.row !== null || state.column !== null || state.changes.length > 0;
+  element.tries.hidden = !answers.intact;
+  element.tries.classList.toggle("small", isTouched());
+  element["start-over"].hidden = !isTouched();
   drawInspector(shownMaps()[state.of], shownMap(answers.forced), answers.intact, { refresh, redraw, report });
 }
 
@@ -515,6 +543,17 @@ function fillRuns() {
   element.swap.title = opposite ? label("swapTo", opposite.name, direction(opposite)) : "";
   fillSelect(element.second, [["", label("none")], ...others.map(({ name }) => [name, name])], state.second);
   element.text.lang = current.source;
+}
+
+/** Translates a text in the other direction. @param {string} text */
+function translateBack(text) {
+  const from = runNamed(state.run), opposite = from && oppositeOf(from);
+  if (!opposite) return;
+  state.run = opposite.name;
+  fillRuns();
+  fillExamples();
+  element.text.value = text;
+  begin(text);
 }
 
 async function fillExamples() {
@@ -648,16 +687,7 @@ function listenToPage() {
     if (element.text.value === state.text) refresh();
     else begin(element.text.value, state.locks);
   });
-  element.swap.addEventListener("click", () => {
-    const from = runNamed(state.run), text = isCurrent() ? answers.intact?.text ?? "" : "";
-    const opposite = from && oppositeOf(from);
-    if (!opposite) return;
-    state.run = opposite.name;
-    fillRuns();
-    fillExamples();
-    element.text.value = text;
-    begin(text);
-  });
+  element.swap.addEventListener("click", () => { translateBack(isCurrent() ? answers.intact?.text ?? "" : ""); });
   element.text.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || event.isComposing) return;
     event.preventDefault();
@@ -700,7 +730,8 @@ function listenToPage() {
 
 /** Shows what the address says. @param {string} [typed] a sentence that somebody typed before the page was ready */
 async function restore(typed = "") {
-  readAddress(runs.map(({ name }) => name));
+  const own = runs.find(({ source }) => source === language); // a visitor types in the language of the page
+  readAddress([...own ? [own] : [], ...runs].map(({ name }) => name));
   fitAttribution();
   fillRuns();
   element.text.value = state.text || typed;

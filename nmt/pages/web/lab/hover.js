@@ -4,12 +4,15 @@
 import { element } from "../dom.js";
 import { cellOf } from "../draw.js";
 import { spansOf } from "../words.js";
+import { showEcho } from "./echo.js";
 import { state } from "./state.js";
 
 /** @typedef {import("../map.js").AttentionMap} AttentionMap */
 /** @typedef {import("../draw.js").Cell} Cell */
 /** A map, and for each row the number of the word that its piece belongs to. @typedef {{ map: AttentionMap, words: number[] }} Shown */
 
+// Where maps and words of translations are.
+const places = [element.results, element.answer];
 /** By the id of the map's section. @type {Record<string, Shown>} */
 let shown = {};
 /** @type {(Cell & { of: string }) | null} */
@@ -36,21 +39,22 @@ export function setShown(maps) {
 function light() {
   const { row = null, column = null, of = "" } = pointed ?? (shown[state.of] ? { row: state.row, column: state.column, of: state.of } : {});
   const from = shown[of]?.map;
-  for (const old of element.results.querySelectorAll(".lit")) old.classList.remove("lit");
+  for (const place of places) for (const old of place.querySelectorAll(".lit")) old.classList.remove("lit");
+  showEcho(of === "intact" ? from : undefined, row, column, shown.intact?.words);
   if (!from) return;
   for (const [name, one] of Object.entries(shown)) {
     const place = name === of ? { row, column } : { row: placeIn(from.rows, row, one.map.rows), column: placeIn(from.columns, column, one.map.columns) };
     const marks = [...place.row === null ? [] : [`[data-row="${place.row}"]`], ...place.column === null ? [] : [`[data-column="${place.column}"]`]];
     if (marks.length) for (const item of element[name].querySelectorAll(`.map :is(${marks})`)) item.classList.add("lit");
     if (place.row !== null && place.row < one.map.rows.length && state.site !== "encoder_self") {
-      element[name].querySelector(`[data-word="${one.words[place.row]}"]`)?.classList.add("lit");
+      (name === "intact" ? element.answer : element[name]).querySelector(`[data-word="${one.words[place.row]}"]`)?.classList.add("lit");
     }
   }
 }
 
 /** What an event points at: a cell or a label of a map, or a word of a translation. @param {Event} event */
 function placeOf(event) {
-  const target = /** @type {Element} */ (event.target), of = target.closest(".result")?.id ?? "", one = shown[of];
+  const target = /** @type {Element} */ (event.target), of = target.closest("#answer") ? "intact" : target.closest(".result")?.id ?? "", one = shown[of];
   if (!one) return null;
   const cell = target.closest(".map") ? cellOf(event) : null;
   if (cell) return { ...cell, of };
@@ -61,17 +65,20 @@ function placeOf(event) {
 }
 
 export function listenToHover() {
-  element.results.addEventListener("pointerover", (event) => {
-    const place = placeOf(event);
-    // A finger that is lifted leaves the marks where they are.
-    if (!place && event.pointerType === "touch") return;
-    if (place?.row === pointed?.row && place?.column === pointed?.column && place?.of === pointed?.of) return;
-    pointed = place;
-    light();
-  });
-  element.results.addEventListener("pointerleave", (event) => {
-    if (event.pointerType === "touch") return;
-    pointed = null;
-    light();
-  });
+  for (const area of places) {
+    area.addEventListener("pointerover", (event) => {
+      const place = placeOf(event);
+      // A finger that is lifted leaves the marks where they are.
+      if (!place && event.pointerType === "touch") return;
+      if (place?.row === pointed?.row && place?.column === pointed?.column && place?.of === pointed?.of) return;
+      pointed = place;
+      light();
+    });
+    area.addEventListener("pointerleave", (event) => {
+      if (event.pointerType === "touch") return;
+      pointed = null;
+      light();
+    });
+  }
+  element.text.addEventListener("input", light);
 }

@@ -146,10 +146,11 @@ function actionsOn(map, row, column, free, intact, { refresh }) {
       onRow.push(button(label("lock"), () => { state.prefix = intact.ids.slice(0, steps[0]); refresh(); }));
     }
   }
+  const isChosen = row !== null || column !== null || state.layer !== MEAN || state.head !== MEAN;
   if (column !== null) {
     onColumn.push(button(label("blockWord"), () => { blockWord(map, column); refresh(); }));
   }
-  return [["onCell", onCell], ["onRow", onRow], ["onColumn", onColumn], ["onHead", [act("off", "off", ["isOff"], { way: "off" })]]];
+  return [["onCell", onCell], ["onRow", onRow], ["onColumn", onColumn], ["onHead", isChosen ? [act("off", "off", ["isOff"], { way: "off" })] : []]];
 }
 
 /** Lists the edits and the kept beginning, each with a button that removes it. @param {Translation | null} intact @param {Page} page */

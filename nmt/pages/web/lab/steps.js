@@ -1,14 +1,18 @@
 // @ts-check
 // The translation step by step: later rows and words are hidden, so that a lecturer can stop at a step.
 
-import { clamp, element, hasModifier } from "../dom.js";
+import { clamp, element, hasModifier, hit } from "../dom.js";
 import { label } from "../i18n.js";
 import { state } from "./state.js";
 
 /** @typedef {import("./maps.js").LabMap} LabMap */
 
+const PLAYED = 1200, GROWING = 260, BETWEEN = 22; // milliseconds for a step, and for a weight of its row
+
 /** How many rows are shown; null: all. @type {number | null} */
 let step = null;
+// The timer that goes on by itself; 0: none.
+let playing = 0;
 /** @type {() => LabMap | null} */
 let mapOf;
 /** @type {(cell: { row: number | null, column: number | null }) => void} */
@@ -25,17 +29,43 @@ export function hideLater(map) {
   for (const item of /** @type {NodeListOf<SVGElement>} */ (element.intact.querySelectorAll(".map [data-row]"))) {
     item.classList.toggle("later", Number(item.dataset.row) >= last);
   }
-  for (const item of /** @type {NodeListOf<HTMLElement>} */ (element.intact.querySelectorAll("[data-from]"))) {
+  for (const item of /** @type {NodeListOf<HTMLElement>} */ (element.answer.querySelectorAll("[data-from]"))) {
     item.classList.toggle("later", isOn && Number(item.dataset.from) >= end);
   }
   element["step-back"].disabled = !isOn || last <= 1;
   element["step-all"].hidden = !isOn;
   element["step-name"].textContent = step === null ? "" : label("stepOf", last, rows);
+  if (isOn && step !== grown) grow(last - 1);
+  grown = step;
+}
+
+/** The step whose weights have grown. @type {number | null} */
+let grown = null;
+const stillness = matchMedia("(prefers-reduced-motion: reduce)");
+
+/** Lets the weights of a new row appear from left to right. @param {number} row */
+function grow(row) {
+  if (stillness.matches) return;
+  element.intact.querySelectorAll(`.map .cell[data-row="${row}"]`).forEach((cell, i) => {
+    cell.animate([{ opacity: 0, transform: "scale(0.2)" }, {}], { duration: GROWING, delay: i * BETWEEN, easing: "ease-out", fill: "backwards" });
+  });
 }
 
 /** Starts at the beginning for a new translation. */
 export function forgetSteps() {
   step = null;
+  play(false);
+}
+
+/** Shows a step after the other, or stops. @param {boolean} on */
+function play(on) {
+  clearInterval(playing);
+  playing = on ? setInterval(() => {
+    go((step ?? 0) + 1);
+    if (step === null) play(false);
+  }, PLAYED) : 0;
+  element["step-play"].textContent = label(on ? "pause" : "play");
+  if (on) go(step === null ? 1 : step + 1);
 }
 
 /** @param {number | null} to */
@@ -49,6 +79,12 @@ function go(to) {
 export function listenToSteps(shownMap, choose) {
   mapOf = shownMap;
   select = choose;
+  play(false);
+  element["step-play"].addEventListener("click", () => { play(!playing); });
+  // Whoever does something else wants to look at it.
+  for (const kind of ["pointerdown", "keydown"]) {
+    document.addEventListener(kind, (event) => { if (playing && !hit(event, "#step-play")) play(false); });
+  }
   element["step-on"].addEventListener("click", () => { go((step ?? 0) + 1); });
   element["step-back"].addEventListener("click", () => { go((step ?? 2) - 1); });
   element["step-all"].addEventListener("click", () => {

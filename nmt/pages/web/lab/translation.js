@@ -21,7 +21,7 @@ import { quoted } from "./wording.js";
  * @property {(piece: number | null) => void} select selects the row of a piece in the map
  */
 
-const paragraph = part(element.intact, ".translation");
+const paragraph = part(element.answer, ".translation");
 const DRAG_PIXELS = 6;
 
 /** @type {Page} */

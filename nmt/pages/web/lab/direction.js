@@ -1,0 +1,32 @@
+// @ts-check
+// A sentence in the wrong language: offers to translate it in the other direction.
+
+import { button, element } from "../dom.js";
+import { label } from "../i18n.js";
+
+/** @typedef {import("../engine/interface.js").Run} Run */
+
+// Letters of Vietnamese that hardly any other language has.
+const VIETNAMESE = /[\u01a0\u01a1\u01af\u01b0\u0103\u0111\u1ea0-\u1ef9]/i;
+/** Labels of the languages: alone, and as the target. @type {Record<string, [string, string]>} */
+const NAMES = { en: ["inEnglish", "toEnglish"], vi: ["inVietnamese", "toVietnamese"] };
+const MARKED = /[^\u0000-\u007f]/;
+
+/** The language of a text, where its letters tell: "vi" or "en"; otherwise "". @param {string} text */
+export function languageOf(text) {
+  const words = text.normalize("NFC").toLowerCase().match(/\p{L}+/gu) ?? [];
+  if (words.some((word) => VIETNAMESE.test(word))) return "vi";
+  return words.length > 2 && !words.some((word) => MARKED.test(word)) ? "en" : "";
+}
+
+/**
+ * @param {string} text what was translated; "" if nothing was
+ * @param {Run | undefined} run @param {Run | undefined} opposite a run that translates back
+ * @param {(text: string) => void} translateBack
+ */
+export function offerDirection(text, run, opposite, translateBack) {
+  const isWrong = run && opposite && languageOf(text) === opposite.source && run.source !== opposite.source;
+  element.direction.hidden = !isWrong;
+  if (!isWrong) return;
+  element.direction.replaceChildren(`${label("wrongWay", label(NAMES[run.source][0]))} `, button(label("translateInstead", label(NAMES[opposite.target][1])), () => { translateBack(text); }));
+}

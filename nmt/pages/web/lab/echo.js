@@ -1,0 +1,48 @@
+// @ts-check
+// The source sentence once more, behind the field that contains it: its words are shaded by the weights of the row that
+// somebody points at. The words of the translation are shaded by the weights of a column.
+
+import { element, make } from "../dom.js";
+import { isSpecial, spansOf } from "../words.js";
+import { state } from "./state.js";
+
+/** @typedef {import("../map.js").AttentionMap} AttentionMap */
+
+const LEAST = 0.03; // a weaker shade cannot be told from none
+
+/** The column of each word of the sentence, as one or several pieces; null if words and columns do not match. @param {AttentionMap} map @param {number} words */
+function columnsOfWords({ columns }, words) {
+  const spans = spansOf(columns, state.unit === "words" ? "pieces" : "words").filter(([start]) => !isSpecial(columns[start]));
+  return spans.length === words ? spans : null;
+}
+
+/**
+ * @param {AttentionMap | undefined} map the run's own, if somebody points at it
+ * @param {number | null} row @param {number | null} column
+ * @param {number[] | undefined} rowWords the word of the translation that each row belongs to
+ */
+export function showEcho(map, row, column, rowWords) {
+  const { text, echo, answer } = element, parts = text.value.split(/(\s+)/).filter(Boolean), words = parts.filter((part) => part.trim());
+  const spans = map && text.value === state.text && state.site !== "decoder_self" ? columnsOfWords(map, words.length) : null;
+  for (const word of /** @type {Iterable<HTMLElement>} */ (answer.querySelectorAll(".shaded"))) shade(word, 0);
+  if (!map || !spans || (row === null && column === null) || (row ?? 0) >= map.rows.length) { echo.replaceChildren(); return; }
+  let next = 0;
+  echo.replaceChildren(...parts.map((part) => {
+    if (!part.trim()) return part;
+    const [start, end] = spans[next++], item = make("span", {}, part);
+    if (row !== null) shade(item, map.weights[row].slice(start, end).reduce((sum, weight) => sum + weight, 0));
+    item.classList.toggle("pointed", column !== null && start <= column && column < end);
+    return item;
+  }));
+  if (row !== null || column === null || !rowWords || state.site !== "cross") return;
+  for (const word of /** @type {NodeListOf<HTMLElement>} */ (answer.querySelectorAll("[data-word]"))) {
+    const weights = map.weights.filter((_, r) => rowWords[r] === Number(word.dataset.word)).map((weights) => weights[column]);
+    shade(word, Math.max(...weights, 0));
+  }
+}
+
+/** @param {HTMLElement} word @param {number} weight */
+function shade(word, weight) {
+  word.classList.toggle("shaded", weight >= LEAST);
+  word.style.setProperty("--share", `${(100 * Math.min(weight, 1)).toFixed(0)}%`);
+}
