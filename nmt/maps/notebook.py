@@ -2,6 +2,7 @@
 
 import base64
 import html
+import os
 import unicodedata
 from collections.abc import Sequence
 from io import BytesIO
@@ -28,6 +29,33 @@ _MOST_CELLS = 2500
 # Notebooks are dark or light; a map is on white paper in both.
 _STYLE = "padding:8px 12px;background:#fff;color:#1d1b22;font:14px/1.5 system-ui,sans-serif;color-scheme:light"
 _MUTED = "color:#625e6b;font-size:12px"
+_TEXTS = {
+    "en": {
+        "more": "{} more: show them with {}.",
+        "none": "no maps, because a side is empty or too long for the model.",
+        "mean": "mean of {} × {} heads; rows: target, columns: source; dark: a large weight",
+        "layer": "layer",
+        "head": "head",
+    },
+    "vi": {
+        "more": "còn {} câu: xem bằng {}.",
+        "none": "không có bản đồ, vì một bên trống hoặc quá dài cho mô hình.",
+        "mean": "trung bình của {} × {} đầu chú ý; hàng: đích, cột: nguồn; màu đậm: trọng số lớn",
+        "layer": "tầng",
+        "head": "đầu",
+    },
+}
+
+
+def _text(name: str, *values: object) -> str:
+    """A text in Vietnamese if the kernel's locale is Vietnamese, as in LANG=vi_VN.UTF-8; otherwise in English.
+
+    Notebooks run no script of an output, so the browser's language cannot be asked for.
+    """
+    # The first of these that is set counts, as in every program of a Unix system.
+    locales = (os.environ.get(variable) for variable in ("LC_ALL", "LC_MESSAGES", "LANG"))
+    language = "vi" if next(filter(None, locales), "").startswith("vi") else "en"
+    return _TEXTS[language][name].format(*values)
 
 
 class LineMaps(list[list[AttentionMap]]):
@@ -48,7 +76,7 @@ class LineMaps(list[list[AttentionMap]]):
         shown = "".join(_pair_html(number, maps) for number, maps in enumerate(self[:_MOST_SENTENCES]))
         rest = len(self) - _MOST_SENTENCES
         if rest > 0:
-            shown += f"<p>{rest} more: show them with maps[{_MOST_SENTENCES}:].</p>"
+            shown += f"<p>{_text('more', rest, f'maps[{_MOST_SENTENCES}:]')}</p>"
         return f'<div style="{_STYLE}">{shown}</div>'
 
 
@@ -115,7 +143,7 @@ def _check(name: str, index: int | None, number: int) -> None:
 
 def _pair_html(number: int, maps: Sequence[AttentionMap]) -> str:
     if not maps:
-        return f"<p>{number}: no maps, because a side is empty or too long for the model.</p>"
+        return f"<p>{number}: {_text('none')}</p>"
     texts = []
     by_site = {item.site: item for item in maps}
     first = by_site.get("cross", maps[0])
@@ -140,19 +168,22 @@ def _map_html(item: AttentionMap) -> str:
     if layers * heads == 1:
         return f'<div style="overflow-x:auto">{drawing}</div>'
     most = float(item.weights.max())
+    in_layer = [f"{_text('layer')} {layer}" for layer in range(layers)]
+    of_head = [f"{_text('head')} {head}" for head in range(heads)]
     table = "".join(
-        f'<tr><th style="{_MUTED};text-align:left;padding-right:6px">layer {layer}</th>'
+        f'<tr><th style="{_MUTED};text-align:left;padding-right:6px">{in_layer[layer]}</th>'
         + "".join(
-            f'<td style="padding:2px">{_thumbnail(item.weights[layer, head], most, f"layer {layer}, head {head}")}</td>'
+            f'<td style="padding:2px">'
+            f"{_thumbnail(item.weights[layer, head], most, f'{in_layer[layer]}, {of_head[head]}')}</td>"
             for head in range(heads)
         )
         + "</tr>"
         for layer in range(layers)
     )
-    names = "".join(f'<th style="{_MUTED}">head {head}</th>' for head in range(heads))
+    names = "".join(f'<th style="{_MUTED}">{name}</th>' for name in of_head)
     return (
-        f'<div style="{_MUTED}">mean of {layers} × {heads} heads; rows: target, columns: source; dark: a large weight'
-        f'</div><div style="overflow-x:auto">{drawing}<table style="border-collapse:collapse;margin-top:6px">'
+        f'<div style="{_MUTED}">{_text("mean", layers, heads)}</div><div style="overflow-x:auto">{drawing}'
+        '<table style="border-collapse:collapse;margin-top:6px">'
         f"<tr><td></td>{names}</tr>{table}</table></div>"
     )
 

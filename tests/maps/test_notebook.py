@@ -86,6 +86,21 @@ def test_a_list_of_maps_shows_each_sentence_with_cross_attention_open() -> None:
     assert type(maps[0]) is list
 
 
+def test_a_kernel_with_a_vietnamese_locale_shows_vietnamese(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("LC_ALL", "LC_MESSAGES", "LANG"):
+        monkeypatch.delenv(variable, raising=False)
+    maps = LineMaps([[cross()]] * 12 + [[]])
+    assert "mean of" in maps._repr_html_()
+    monkeypatch.setenv("LANG", "vi_VN.UTF-8")
+    html = maps._repr_html_()
+    assert "trung bình của" in html
+    assert "còn 3 câu: xem bằng maps[10:]." in html
+    assert "không có bản đồ" in maps[12:]._repr_html_()
+    assert not re.search(r"\b(mean|layer|head|more)\b", re.sub("<[^>]*>", " ", html))
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
+    assert "mean of" in maps._repr_html_(), "LC_ALL counts more than LANG"
+
+
 def test_a_map_is_drawn_on_axes_that_are_returned() -> None:
     item = cross()
     axes = item.plot(layer=1, head=2, words=False, title="drawn")

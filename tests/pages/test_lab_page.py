@@ -700,6 +700,43 @@ def test_a_translation_is_copied_and_followed_step_by_step(page: Any) -> None:
     assert page.locator("#intact .later").count() == 0
 
 
+def test_steps_play_by_themselves_until_somebody_looks_closer(page: Any) -> None:
+    translate(page)
+    press(page, "▶ Play")
+    page.get_by_text(re.compile("^2 of ")).wait_for()
+    assert page.locator("#edit").is_hidden(), "a step has the row to itself"
+    cell(page, 0, 0).click()
+    assert page.get_by_role("button", name="▶ Play").count() == 1
+    shown = page.locator("#step-name").text_content()
+    page.wait_for_timeout(1500)  # longer than a step
+    assert page.locator("#step-name").text_content() == shown
+
+
+SHARES = """names => names.map(name => [...document.querySelectorAll(name)].map(
+    word => [word.textContent, parseFloat(word.style.getPropertyValue("--share")) || 0]))"""
+
+
+@pytest.mark.parametrize("unit", ["words", "pieces"])
+def test_pointing_at_a_word_shades_the_words_that_it_looks_at(page: Any, unit: str) -> None:
+    page.locator("#unit").select_option("words")
+    translate(page)
+    rows = page.locator("#intact text[data-row]").count()
+    weights = np.array(numbers(page, "intact")).reshape(rows, -1)
+    page.locator("#unit").select_option(unit)
+    word(page, 0).hover()
+    page.locator("#echo span").first.wait_for()
+    [echo] = page.evaluate(SHARES, ["#echo span"])
+    assert [text for text, _ in echo] == TEXT.split()
+    if unit == "words":
+        assert [share for _, share in echo] == pytest.approx(100 * weights[0, : len(echo)], abs=0.6)
+        page.locator("#intact text[data-column='1']").hover()
+        assert page.locator("#echo .pointed").text_content() == "two"
+        [answer] = page.evaluate(SHARES, ["#answer [data-word]"])
+        assert [share for _, share in answer] == pytest.approx(100 * weights[: len(answer), 1], abs=0.6)
+    page.locator("#text").fill("one two four.")
+    assert page.locator("#echo span").count() == 0, "the weights belong to another sentence"
+
+
 DROP = """(text) => {
     const data = new DataTransfer();
     data.items.add(new File([text], "in.txt", { type: "text/plain" }));

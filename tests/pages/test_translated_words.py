@@ -95,6 +95,26 @@ def test_a_word_is_replaced_locked_and_deleted(page: Any) -> None:
     assert words(page)[0] == before[1], "the next word comes first"
 
 
+def test_a_sentence_in_the_other_language_is_offered_the_other_direction(page: Any) -> None:
+    translate(page, "We drink tea.")
+    assert page.locator("#direction").is_hidden()
+    translate(page, "Chúng tôi uống trà.")
+    assert page.locator("#direction").text_content().startswith("This does not look like English.")
+    page.get_by_role("button", name="Translate it into English").click()
+    page.wait_for_function("() => document.getElementById('run').value === 'vi-en'")
+    ready(page)
+    assert page.locator("#text").input_value() == "Chúng tôi uống trà."
+    assert page.locator("#direction").is_hidden()
+
+
+def test_the_page_opens_with_a_sentence_in_its_language(page: Any) -> None:
+    for language, run in (("vi", "vi-en"), ("en", "en-vi")):
+        page.goto(f"/?lang={language}")
+        page.locator("#results[aria-busy='false'] #intact .cell").first.wait_for()
+        assert page.locator("#run").input_value() == run
+        assert page.locator("#text").get_attribute("lang") == language
+
+
 def test_the_direction_is_swapped(page: Any) -> None:
     translate(page, "We drink tea.")
     text = page.locator("#answer .translation").text_content()

@@ -369,6 +369,9 @@ function showBeam() {
 /** @returns {Record<string, LabMap | null>} */
 const shownMaps = () => ({ intact: shownMap(answers.intact), changed: shownMap(answers.changed), other: mapOfSecond(answers.other) });
 
+/** Whether a result can be seen: a presentation shows fewer. @param {string} name */
+const isShown = (name) => part(element[name], ".scroll").checkVisibility();
+
 /** Draws all maps of weights with one color scale. The tables of all heads do not depend on the selected cell. */
 function draw({ withHeads = true } = {}) {
   const maps = shownMaps(), most = Math.max(...Object.values(maps).map((map) => map?.most ?? 0));
@@ -377,7 +380,7 @@ function draw({ withHeads = true } = {}) {
   // Set the layout first, because the width of a section determines the size of its cells.
   element.results.classList.toggle("several", [maps.changed, maps.other, minus].some(Boolean));
   /** @type {[string, import("./map.js").AttentionMap][]} */
-  const shown = Object.entries({ ...maps, minus }).flatMap(([name, map]) => map ? [[name, map]] : []);
+  const shown = Object.entries({ ...maps, minus }).flatMap(([name, map]) => map && isShown(name) ? [[name, map]] : []);
   element.results.style.setProperty("--columns", String(columnsFor(shown.map(([, map]) => map))));
   if (withHeads) drawHeads(headsShown, report);
   const layouts = alignedLayouts(shown.map(([name, map]) => ({ map, layout: annotatedLayout(part(element[name], ".map"), map) })));
@@ -386,7 +389,7 @@ function draw({ withHeads = true } = {}) {
     const choose = (/** @type {Cell} */ cell) => select(cell, name);
     if (map) drawMap(element[name], map, most, state.of === name ? selection() : null, choose, layouts[i], name === "intact" ? drag : undefined);
   });
-  if (minus) {
+  if (minus && isShown("minus")) {
     drawHeatMap(part(element.minus, ".map"), minus, layouts[layouts.length - 1], {
       most: minus.most, selection: state.of === "intact" ? selection() : null, name: element["minus-name"].textContent ?? "",
       choose: (cell) => select(cell, "intact"), signed: true, tip: tipOf(minus),
@@ -403,7 +406,7 @@ const ENOUGH = 320; // pixels in which a wide map is scrolled
 
 /** How many results are side by side: all of them if their maps have room, and else rows of the same length. @param {import("./map.js").AttentionMap[]} maps */
 function columnsFor(maps) {
-  const results = element.results.querySelectorAll(".result:not([hidden])").length;
+  const results = [...element.results.querySelectorAll(".result:not([hidden])")].filter(({ id }) => isShown(id)).length;
   const room = Math.floor((element.maps.clientWidth - 32 + GAP) / (Math.min(Math.max(...maps.map(leastWidth), 1), ENOUGH) + GAP));
   return Math.ceil(results / Math.ceil(results / Math.max(room, 1)));
 }
@@ -708,6 +711,11 @@ function listenToPage() {
   for (const [kind, file] of Object.entries(FILES)) {
     element[`save-${kind}`].addEventListener("click", async () => save(`attention-${state.run.replaceAll("/", "-")}-${state.site}.${kind}`, await file()));
   }
+  // A menu closes when something is chosen, or something else is clicked.
+  document.addEventListener("click", ({ target }) => {
+    const menu = element["save-menu"];
+    if (target instanceof Element && menu.open && !target.closest("summary")) menu.open = false;
+  });
   element["copy-link"].addEventListener("click", async () => {
     announce(label(await copied(location.href) ? "copied" : "copyFailed"));
   });

@@ -10,7 +10,7 @@ import { label } from "../i18n.js";
 const VIETNAMESE = /[\u01a0\u01a1\u01af\u01b0\u0103\u0111\u1ea0-\u1ef9]/i;
 /** Labels of the languages: alone, and as the target. @type {Record<string, [string, string]>} */
 const NAMES = { en: ["inEnglish", "toEnglish"], vi: ["inVietnamese", "toVietnamese"] };
-const MARKED = /[^\u0000-\u007f]/;
+const MARKED = /[\u0080-\uffff]/;
 
 /** The language of a text, where its letters tell: "vi" or "en"; otherwise "". @param {string} text */
 export function languageOf(text) {

@@ -22,7 +22,7 @@ function columnsOfWords({ columns }, words) {
  * @param {number[] | undefined} rowWords the word of the translation that each row belongs to
  */
 export function showEcho(map, row, column, rowWords) {
-  const { text, echo, answer } = element, parts = text.value.split(/(\s+)/).filter(Boolean), words = parts.filter((part) => part.trim());
+  const { text, echo, answer } = element, parts = /** @type {string} */ (text.value).split(/(\s+)/).filter(Boolean), words = parts.filter((part) => part.trim());
   const spans = map && text.value === state.text && state.site !== "decoder_self" ? columnsOfWords(map, words.length) : null;
   for (const word of /** @type {Iterable<HTMLElement>} */ (answer.querySelectorAll(".shaded"))) shade(word, 0);
   if (!map || !spans || (row === null && column === null) || (row ?? 0) >= map.rows.length) { echo.replaceChildren(); return; }

@@ -1,8 +1,9 @@
 // @ts-check
 // Pointing at a cell, a label or a word of a translation marks its row, its column and its word in every map at once.
 
+import { inkOn } from "../colors.js";
 import { element } from "../dom.js";
-import { cellOf } from "../draw.js";
+import { cellOf, svg } from "../draw.js";
 import { spansOf } from "../words.js";
 import { showEcho } from "./echo.js";
 import { state } from "./state.js";
@@ -40,16 +41,29 @@ function light() {
   const { row = null, column = null, of = "" } = pointed ?? (shown[state.of] ? { row: state.row, column: state.column, of: state.of } : {});
   const from = shown[of]?.map;
   for (const place of places) for (const old of place.querySelectorAll(".lit")) old.classList.remove("lit");
+  for (const old of element.results.querySelectorAll(".readout")) old.remove();
   showEcho(of === "intact" ? from : undefined, row, column, shown.intact?.words);
   if (!from) return;
   for (const [name, one] of Object.entries(shown)) {
     const place = name === of ? { row, column } : { row: placeIn(from.rows, row, one.map.rows), column: placeIn(from.columns, column, one.map.columns) };
     const marks = [...place.row === null ? [] : [`[data-row="${place.row}"]`], ...place.column === null ? [] : [`[data-column="${place.column}"]`]];
     if (marks.length) for (const item of element[name].querySelectorAll(`.map :is(${marks})`)) item.classList.add("lit");
+    if (pointed && place.row !== null && place.column !== null) readOut(element[name], one.map, place.row, place.column);
     if (place.row !== null && place.row < one.map.rows.length && state.site !== "encoder_self") {
       (name === "intact" ? element.answer : element[name]).querySelector(`[data-word="${one.words[place.row]}"]`)?.classList.add("lit");
     }
   }
+}
+
+/** Writes the weight of a cell into it. @param {HTMLElement} section @param {AttentionMap} map @param {number} row @param {number} column */
+function readOut(section, map, row, column) {
+  const cell = section.querySelector(`.map .cell[data-row="${row}"][data-column="${column}"]`), weight = map.weights[row]?.[column];
+  if (!cell || weight === undefined) return;
+  const [x, y, width, height] = ["x", "y", "width", "height"].map((name) => Number(cell.getAttribute(name)));
+  const fill = inkOn((cell.getAttribute("fill") ?? "").match(/\d+/g)?.map(Number) ?? [255, 255, 255]);
+  const text = weight.toFixed(2).replace("-", "−"), item = svg("text", { class: "readout", x: x + width / 2, y: y + height / 2 + 3.5, "text-anchor": "middle" }, width < 25 ? text.replace("0.", ".") : text);
+  item.style.fill = fill; // the style sheet has another for text
+  cell.parentElement?.append(item);
 }
 
 /** What an event points at: a cell or a label of a map, or a word of a translation. @param {Event} event */

@@ -22,7 +22,7 @@ export function pictureOf(sentence, sections) {
   for (const section of sections) {
     const copy = /** @type {Element} */ (part(section, "svg").cloneNode(true));
     const [width, height] = ["width", "height"].map((name) => Number(copy.getAttribute(name)));
-    for (const extra of copy.querySelectorAll(".outline, .cursor, .dragged, .hit")) extra.remove();
+    for (const extra of copy.querySelectorAll(".outline, .cursor, .dragged, .readout, .hit")) extra.remove();
     const title = part(section, "h2").textContent ?? "", words = (section === element.intact ? element.answer : section).querySelector(".translation")?.textContent ?? "";
     root.append(svg("text", { x, y: 52, "font-weight": "bold" }, title), svg("text", { x, y: 72 }, words));
     place(copy, { x, y: 84 });
