@@ -456,6 +456,7 @@ def test_what_a_piece_depends_on(page: Any, browser: Any) -> None:
 def test_the_attribution_of_another_sentence_or_run_goes(page: Any) -> None:
     translate(page)
     open_attribution(page)
+    page.locator("#layer").select_option("0")
     press(page, "Switch off")
     page.locator("#changed .cell").first.wait_for()
     assert "without your changes" in page.locator("#attributed .verdict").text_content()

@@ -226,6 +226,7 @@ export async function alternativesAt(step, intact, { refresh }) {
     });
     taken.disabled = id < 4 || intact.ids[step] === id;
     taken.title = label("taken");
+    taken.style.setProperty("--share", `${(100 * Math.exp(log_prob)).toFixed(0)}%`);
     return taken;
   });
 }
