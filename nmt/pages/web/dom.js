@@ -72,6 +72,12 @@ export function listenToTable(place) {
 /** Whether a text could be copied: a page loaded from another machine without TLS has no access to the clipboard. @param {string} text */
 export const copied = (text) => (navigator.clipboard ? navigator.clipboard.writeText(text) : Promise.reject()).then(() => true, () => false);
 
+/** Lets the Tab key reach a text that is longer than its place, so that the keyboard can scroll it. @param {HTMLElement} item */
+export function reachIfLong(item) {
+  if (item.scrollHeight > item.clientHeight + 1 && !item.querySelector("button")) item.tabIndex = 0;
+  else item.removeAttribute("tabindex");
+}
+
 /** @param {PageElement} select @param {(string | number)[][]} choices value and text of each @param {string | number} chosen */
 export function fillSelect(select, choices, chosen) {
   select.replaceChildren(...choices.map(([value, text]) => new Option(String(text), String(value), false, String(value) === String(chosen))));

@@ -3,7 +3,7 @@
 // each change.
 
 import { darkness, onPaper } from "./colors.js";
-import { button, clamp, copied, element, fillSelect, hasModifier, make, part } from "./dom.js";
+import { button, clamp, copied, element, fillSelect, hasModifier, make, part, reachIfLong } from "./dom.js";
 import { alignedLayouts, annotatedLayout, drawHeatMap, leastWidth } from "./heat_map.js";
 import { Unreachable } from "./engine/interface.js";
 import { fillLabels, label } from "./i18n.js";
@@ -294,8 +294,7 @@ function show() {
   if (changed && forced) {
     showTranslation(element.outcome, state.run, changed, intact);
     element["outcome-name"].textContent = label("nowIs");
-    const words = part(element.outcome, ".translation");
-    words.tabIndex = words.scrollHeight > words.clientHeight ? 0 : -1; // the keyboard can scroll a long one
+    reachIfLong(part(element.outcome, ".translation"));
     showTranslation(element.changed, state.run, changed, intact);
     showVerdict(element.outcome, `${label(changed.text === intact.text ? "same" : "another")} ${mattered(intact, forced)}`);
   }

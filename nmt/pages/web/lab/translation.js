@@ -2,7 +2,7 @@
 // The words of the translation: each can be replaced, locked, deleted, typed over, or dragged to a source word that the
 // model should look at.
 
-import { button, clamp, copied, element, fillSelect, hit, make, part } from "../dom.js";
+import { button, clamp, copied, element, fillSelect, hit, make, part, reachIfLong } from "../dom.js";
 import { label } from "../i18n.js";
 import { MEAN } from "../map.js";
 import { spansOf } from "../words.js";
@@ -60,6 +60,7 @@ export function showWords(translation, compared) {
     }
     return [...i ? [" "] : [], item];
   }));
+  reachIfLong(paragraph);
   element.tools.hidden = false;
   element.edit.hidden = !translation.ids.length;
   if (focused >= 0) wordButtons()[clamp(focused, wordButtons().length - 1)]?.focus({ preventScroll: true });
