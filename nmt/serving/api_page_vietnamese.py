@@ -97,7 +97,7 @@ corpus's pairs, whose alignments are known (`aligned`), if the run has the same 
     """Whether the server can take another sentence now, for each of its runs; a load balancer asks this.
 
 429 if the queue is full, and 503 if a run cannot be loaded.""": (
-        "Máy chủ có nhận thêm được một câu ngay bây giờ không, với mỗi mô hình của nó; bộ cân bằng tải hỏi điều này.\n\n"
+        "Máy chủ có nhận thêm được một câu ngay bây giờ không, với mỗi mô hình; bộ cân bằng tải hỏi điều này.\n\n"
         "429 nếu hàng đợi đã đầy, và 503 nếu có mô hình không nạp được."
     ),
     "The server's metrics in Prometheus's text format.": "Số liệu của máy chủ theo định dạng văn bản của Prometheus.",
