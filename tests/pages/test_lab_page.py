@@ -321,6 +321,24 @@ def test_the_page_says_that_another_run_or_sentence_drops_the_changes(page: Any)
     assert page.locator("#status").text_content() == ""
 
 
+def test_a_menu_closes_when_something_else_is_clicked(page: Any) -> None:
+    translate(page)
+    page.locator("#save-menu summary").click()
+    assert page.locator("#save-csv").is_visible()
+    cell(page, 0, 0).click()
+    assert not page.locator("#save-csv").is_visible()
+
+
+def test_the_weight_of_the_cell_under_the_pointer_is_written_into_it(page: Any) -> None:
+    page.locator("#unit").select_option("words")
+    translate(page)
+    cell(page, 1, 0).hover()
+    written = page.locator("#intact .readout").text_content()
+    assert float(written) == pytest.approx(float(cell(page, 1, 0).locator("title").text_content()[-5:]), abs=0.0051)
+    word(page, 0).hover()
+    assert page.locator("#intact .readout").count() == 0
+
+
 def test_lines_have_the_weights_of_the_cells(page: Any) -> None:
     translate(page)
     strong = [title for title in page.locator("#intact .cell title").all_text_contents() if float(title[-5:]) > 0.05]
@@ -528,9 +546,9 @@ def test_axe_finds_nothing(browser: Any, address: str, dark: bool) -> None:
     page.locator("#minus .cell").first.wait_for()
     page.locator("#attributed .cell").first.wait_for()
     page.locator("#guess-rates tr").nth(2).wait_for()
-    page.locator("details").evaluate_all("boxes => boxes.forEach(box => { box.open = true; })")
     word(page, 0).click()
     page.locator("#word-others button").first.wait_for()
+    page.locator("details").evaluate_all("boxes => boxes.forEach(box => { box.open = true; })")
     page.evaluate("document.getElementById('file-box').hidden = false")
     page.locator("#numbers tr").first.wait_for()
     found = Axe().run(page).response["violations"]
