@@ -380,6 +380,21 @@ def test_links_and_error_rates_are_those_of_the_server(page: Any, base: LoadedRu
         assert np.allclose(answer["error_rates"], expected.error_rates)
 
 
+def test_what_an_address_may_contain_is_refused_in_a_sentence(page: Any, base: LoadedRun) -> None:
+    run = random_run(base, SAMPLE["bahdanau"], joint=False)
+    change = {"site": "cross", "way": "__proto__"}
+    prefix, changed = answers(
+        page,
+        run,
+        [
+            ("translate", {"text": "one two.", "prefix_ids": [99_999]}),
+            ("intervene", {"text": "one two.", "changes": [change]}),
+        ],
+    )
+    assert prefix["error"] == "A piece of the translation is not in the vocabulary; use pieces of this run."
+    assert changed["error"] == "There is no change __proto__; remove it."
+
+
 def test_words_that_never_occurred_in_training_are_those_of_the_server(page: Any, base: LoadedRun) -> None:
     settings = base.settings.model_copy(update={"direction": Direction("en", "vi")})
     data = settings.data.model_copy(update={"train": ("sample:train",)})

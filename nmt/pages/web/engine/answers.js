@@ -127,11 +127,16 @@ async function best(run, source, reading, question, prefix, pause) {
   return first.ids;
 }
 
+/** @param {Run} run @param {number[]} ids */
+function checkIds(run, ids) {
+  for (const id of ids) if (!(id > EOS && id < run.target.list.length)) throw new Refusal("badIds");
+}
+
 /** The piece ids of the text, and those of the given translation or the run's own. @param {Run} run @param {Asked} question @param {Pause} pause */
 async function pairOf(run, question, pause) {
   const source = sourceIds(run, question);
   const { target, target_ids: targetIds, prefix_ids: prefix } = question;
-  for (const id of [...targetIds ?? [], ...(prefix ?? []).filter(Boolean)]) if (!(id > EOS && id < run.target.list.length)) throw new Refusal("badIds");
+  checkIds(run, [...targetIds ?? [], ...(prefix ?? []).filter(Boolean)]);
   const given = targetIds ?? (target === undefined ? null : run.target.encode(normalize(target)));
   return { source, target: given ? within(given, run.stored.max_target) : await best(run, source, readingOf(run, source), question, prefix ?? [], pause) };
 }
@@ -202,6 +207,7 @@ export const ANSWERS = {
 
   async translate(run, question, tell, pause) {
     const source = sourceIds(run, question);
+    checkIds(run, (question.prefix_ids ?? []).filter(Boolean)); // 0 is a free position
     const { site, layer, head } = question;
     const ofDecoder = site && site !== "encoder_self" ? site : undefined;
     const reading = readingOf(run, source);

@@ -12,6 +12,7 @@ const TEXTS = {
     badLink: "A link names a word that the sentence does not have; clear the guess.",
     noSite: "The model has no attention layer or head {0}; choose one that it has.",
     badIds: "A piece of the translation is not in the vocabulary; use pieces of this run.",
+    badChange: "There is no change {0}; remove it.",
     old: "This browser cannot read the file, because it has no DecompressionStream. Use a newer browser.",
   },
   vi: {
@@ -23,6 +24,7 @@ const TEXTS = {
     badLink: "Một liên kết nêu một từ mà câu không có; hãy xóa phần đoán.",
     noSite: "Mô hình không có tầng hay đầu chú ý {0}; hãy chọn tầng và đầu mà mô hình có.",
     badIds: "Một từ con của bản dịch không có trong bộ từ vựng; hãy dùng các từ con của mô hình này.",
+    badChange: "Không có thay đổi {0}; hãy bỏ nó.",
     old: "Trình duyệt này không đọc được tệp vì không có DecompressionStream. Hãy dùng trình duyệt mới hơn.",
   },
 };

@@ -4,7 +4,7 @@
 import { readAnchor, writeAnchor } from "../address.js";
 import { element } from "../dom.js";
 import { otherLanguage } from "../language.js";
-import { MEAN } from "../map.js";
+import { MEAN, SITES } from "../map.js";
 
 /** @typedef {import("../map.js").Choice} Choice */
 /** @typedef {import("../engine/interface.js").Location} Location */
@@ -104,6 +104,7 @@ export function readAddress(runs) {
   if (!anchor.has("text") && !anchor.has("unit")) state.unit = "words";
   if (!runs.includes(state.run)) state.run = runs[0];
   if (!runs.includes(state.second)) state.second = "";
+  if (!SITES.includes(state.site)) state.site = "cross";
   if (!["intact", "changed", "other"].includes(state.of)) state.of = "intact";
   state.changes = state.changes.filter((edit) => Array.isArray(edit?.says) && edit.place?.site && Array.isArray(edit.changes));
   state.prefix = state.prefix.filter(Number.isInteger);

@@ -95,6 +95,7 @@ function selected(model, { site, layer, head, other_head: other, way }) {
 function apply(attention, change, random) {
   const { head, steps, way, temperature, normalizer, half_width: halfWidth } = change;
   if (way) {
+    if (!Object.hasOwn(WAYS, way)) throw new Refusal("badChange", way);
     const newWeights = WAYS[way](change, random);
     attention.edits = [...attention.edits, (weights, visible, position) => weights.map((ofHead, index) => (
       (head == null || head === index) && (!steps || steps.includes(position)) ? newWeights(weights, index, visible[index]) : ofHead))];
