@@ -18,7 +18,7 @@ from nmt.data.vocabulary import learned_tokenizers
 from nmt.files import cache_folder, check_folder, check_writable
 from nmt.tables import Table
 from nmt.text.compressed import opened
-from nmt.text.normalize import letters_and_digits
+from nmt.text.normalize import without_punctuation
 from nmt.training.start_from import finished_run, start_tokenizers
 from nmt.training.translation import parallel_corpora
 
@@ -88,7 +88,7 @@ def _report(job: Job[PrepareSettings]) -> None:
     start = finished_run(settings, Path(settings.run_dir))
     cache = cache_folder(settings.cache_dir)
     held_out = {
-        prefix: {letters_and_digits(line) for side in read_pairs(prefix, direction) for line in side if line}
+        prefix: {without_punctuation(line) for side in read_pairs(prefix, direction) for line in side if line}
         for prefix in tests
     }
 

@@ -12,7 +12,7 @@ from nmt.data.corpus import Pairs
 from nmt.data.inspection import swapped_check
 from nmt.data.seen_texts import SeenTexts
 from nmt.errors import Mistake
-from nmt.text.normalize import letters_and_digits
+from nmt.text.normalize import without_punctuation
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,8 @@ class Filters:
         """
         sources, targets, seen = set[str](), set[str](), SeenTexts()
         for pairs in held_out:
-            sources.update(map(letters_and_digits, pairs.source))
-            targets.update(map(letters_and_digits, pairs.target))
+            sources.update(map(without_punctuation, pairs.source))
+            targets.update(map(without_punctuation, pairs.target))
         swapped = swapped_check(direction) if self.drop_swapped else None
 
         def reason(source: str, target: str, may_repeat: bool = False) -> str:
@@ -67,7 +67,7 @@ class Filters:
                 return "empty"
             if repeated:
                 return "duplicate"
-            if self.drop_overlap and (letters_and_digits(source) in sources or letters_and_digits(target) in targets):
+            if self.drop_overlap and (without_punctuation(source) in sources or without_punctuation(target) in targets):
                 return "overlap"
             return "swapped" if swapped and swapped(source, target) else ""
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from nmt.config.direction import Direction
 from nmt.text import changes, normalize
-from nmt.text.normalize import letters_and_digits
+from nmt.text.normalize import without_punctuation
 from nmt.text.tone_marks import tone_mark_styles
 
 OLD_TONE_MARKS, NEW_TONE_MARKS = "old tone marks, as in hòa", "new tone marks, as in hoà"
@@ -112,7 +112,7 @@ def inspect(
 ) -> Inspection:
     """Checks every pair once.
 
-    `held_out` holds the `letters_and_digits` of the lines of other splits, which should not occur here. A pair whose
+    `held_out` holds the `without_punctuation` of the lines of other splits, which should not occur here. A pair whose
     normalized lines occurred before, here or in `seen`, is a duplicate; a repeated source with a different target is
     counted separately. Adds the pairs to `seen`.
     """
@@ -130,7 +130,7 @@ def inspect(
             inspection.note("duplicates of a pair", examples)
         elif source and source_hash in seen.sources:
             inspection.note("a repeated source with a different target", examples)
-        if held_out and not held_out.isdisjoint(map(letters_and_digits, (source, target))):
+        if held_out and not held_out.isdisjoint(map(without_punctuation, (source, target))):
             inspection.note("a side is in another split", examples)
         seen.pairs.add(pair_hash)
         seen.sources.add(source_hash)

@@ -20,7 +20,7 @@ from nmt.errors import Mistake
 from nmt.files import read_json
 from nmt.text import Tokenizer, normalize
 from nmt.text.lines import iter_lines
-from nmt.text.normalize import letters_and_digits
+from nmt.text.normalize import without_punctuation
 from nmt.text.tone_marks import ToneMarks, tone_marks_of_file, with_tone_marks
 
 logger = logging.getLogger(__name__)
@@ -129,7 +129,7 @@ def encoded_lines(lines: Sequence[Lines], tokenizer: Tokenizer) -> list[list[int
 def _write(split: Split, tokenizer: Tokenizer, filters: LineFilters, folder: Path) -> None:
     logger.info("Tokenizing the training lines")
     held_out = (
-        {letters_and_digits(line) for part in (*split.valid, *split.excluded) for line in part}
+        {without_punctuation(line) for part in (*split.valid, *split.excluded) for line in part}
         if filters.drop_overlap
         else set[str]()
     )
@@ -144,7 +144,7 @@ def _write(split: Split, tokenizer: Tokenizer, filters: LineFilters, folder: Pat
                         dropped["empty"] += 1
                     elif repeated:
                         dropped["duplicate"] += 1
-                    elif held_out and letters_and_digits(line) in held_out:
+                    elif held_out and without_punctuation(line) in held_out:
                         dropped["overlap"] += 1
                     elif len(ids) >= filters.max_tokens:
                         dropped["too long"] += 1

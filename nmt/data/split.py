@@ -22,6 +22,7 @@ from nmt.files import atomic_folder
 from nmt.text import normalize
 from nmt.text.compressed import uncompressed
 from nmt.text.lines import iter_lines
+from nmt.text.normalize import without_punctuation
 
 PARTS = ("train", "valid", "test")
 _LEFT_OUT = len(PARTS)
@@ -108,13 +109,16 @@ def _leave_out_held_out_lines(parts: Int8[np.ndarray, " pairs"], hashes: UInt64[
 def _side_hashes(
     prefix: str, direction: Direction, seed: int, *, documents: Sequence[int] | None
 ) -> UInt64[np.ndarray, "pairs 2"]:
-    """Hashes, keyed by the seed, of the normalized source and target of each pair or document; 0 for empty text."""
+    """Hashes, keyed by the seed, of the source and target of each pair or document; 0 for empty text.
+
+    Texts that differ only in case, punctuation or spaces have the same hash.
+    """
     key, hashes = str(seed).encode(), array("Q")
     numbers = count() if documents is None else documents
     # Not strict, because count() never ends.
     for _, group in groupby(zip(iter_pairs(prefix, direction), numbers, strict=False), key=itemgetter(1)):
         for lines in zip(*(map(normalize, pair) for pair, _ in group), strict=True):
-            text = "\n".join(lines)
+            text = without_punctuation("\n".join(lines).strip("\n"))
             digest = hashlib.blake2b(text.encode(), digest_size=8, key=key).digest()
             hashes.append(int.from_bytes(digest, "big") if text else 0)
     return np.frombuffer(hashes, dtype=np.uint64).reshape(-1, 2)

@@ -27,19 +27,23 @@ def normalize(text: str) -> str:
     return unicodedata.normalize("NFC", _BLANKS.sub(" ", text).strip(" "))
 
 
-def letters_and_digits(text: str) -> str:
-    """The letters, marks and digits of a text, in small letters; the text itself if it has none.
+def without_punctuation(text: str) -> str:
+    """The text in small letters, without punctuation and spaces; the text itself if nothing else is in it.
 
-    Equal for two copies of a sentence that differ only in case, punctuation or spaces.
+    Equal for two copies of a sentence that differ only in case, punctuation or spaces. Symbols such as + are kept.
     """
     return text.casefold().translate(_PUNCTUATION) or text
 
 
 class _Punctuation(dict[int, int | None]):
-    """A table for str.translate that drops punctuation, symbols, spaces and control characters; it fills itself."""
+    """A table for str.translate that drops punctuation, spaces and control characters; it fills itself.
+
+    Accents without a letter count as punctuation, because ` is used as a quotation mark.
+    """
 
     def __missing__(self, character: int) -> int | None:
-        kept = None if unicodedata.category(chr(character))[0] in "PSZC" else character
+        category = unicodedata.category(chr(character))
+        kept = None if category[0] in "PZC" or category == "Sk" else character
         self[character] = kept
         return kept
 

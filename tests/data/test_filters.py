@@ -55,8 +55,8 @@ def test_a_copy_that_differs_in_case_punctuation_or_spaces_is_an_overlap(copy: t
 
 
 def test_another_word_accent_or_number_is_no_overlap():
-    held_out = Pairs(["Room 12", "..."], ["Phòng 12", "..."])
-    pairs = [("Room 13", "Phong 12"), ("A room 12", "Phòng 1"), ("!!!", "?")]
+    held_out = Pairs(["Room 12", "C++", "..."], ["Phòng 12", "2 + 2", "..."])
+    pairs = [("Room 13", "Phong 12"), ("A room 12", "Phòng 1"), ("C", "2 > 2"), ("!!!", "?")]
     assert kept(Filters(), pairs, held_out) == (pairs, Counter())
 
 

@@ -84,6 +84,12 @@ def test_lines_are_compared_after_normalization(write, direction, tmp_path):
     assert normalize(pairs[0][0]) == normalize(pairs[1][0])
 
 
+def test_copies_that_differ_in_case_punctuation_or_spaces_count_as_equal(write, direction, tmp_path):
+    pairs = [("We met.", "x"), ("“we  met”", "y"), *((f"{number}", f"n{number}") for number in range(8))]
+    split_corpus(write("all", *columns(pairs)), direction, tmp_path / "out", valid=4, test=4, seed=1)
+    assert written(tmp_path / "out", direction)["train"] == pairs[:2]
+
+
 def test_the_seed_decides_the_split_and_the_direction_does_not(repetitive, direction, tmp_path):
     for name, way, seed in (("a", "en-vi", 1), ("b", "en-vi", 1), ("back", "vi-en", 1), ("c", "en-vi", 2)):
         split_corpus(repetitive, Direction.parse(way), tmp_path / name, valid=50, test=50, seed=seed)
@@ -187,7 +193,7 @@ def test_training_documents_lose_the_lines_of_held_out_documents(write, directio
     targets = [line for number in range(9) for line in (f"title {number}", f"c {number}", f"end {number // 2}", "")]
     prefix = write("all", sources, targets)
     Path(f"{prefix}.doc").write_text("".join(f"text {number}\n" for number in range(9) for _ in range(4)))
-    counts = split_corpus(prefix, direction, tmp_path / "out", valid=2, test=1, seed=1)
+    counts = split_corpus(prefix, direction, tmp_path / "out", valid=2, test=1, seed=2)
     parts = written(tmp_path / "out", direction)
     assert [len(parts[part]) for part in ("valid", "test")] == [8, 4]
     held_out = [*parts["valid"], *parts["test"]]
