@@ -24,6 +24,20 @@ def test_the_workflows_run_targets_of_make():
     assert named <= targets
 
 
+def test_what_installs_packages_and_runs_notebooks_may_not_publish():
+    pages = yaml.safe_load((ROOT / ".github" / "workflows" / "pages.yml").read_text(encoding="utf-8"))
+    assert pages["permissions"] == {}
+    rights = {name: job["permissions"] for name, job in pages["jobs"].items()}
+    assert rights == {"build": {"contents": "read"}, "deploy": {"pages": "write", "id-token": "write"}}
+    assert not [step for step in pages["jobs"]["deploy"]["steps"] if "run" in step]
+
+
+def test_a_workflow_without_chromium_fails_before_the_tests_that_would_be_skipped():
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8"))
+    commands = [step["run"] for step in workflow["jobs"]["test"]["steps"] if "run" in step]
+    assert commands == ["chromium --version", "make test"]
+
+
 def test_the_image_copies_and_installs_what_exists():
     text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
     allowed = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
