@@ -14,7 +14,7 @@
 #
 # Ashish Vaswani and others: *Attention Is All You Need*, [arXiv:1706.03762](https://arxiv.org/abs/1706.03762). As on
 # the pages of [Bahdanau](bahdanau2015.py) and [Luong](luong2015.py), each equation is shown beside the code that
-# computes it, checked on small numbers, and then trained. At the end, a worked example that circulates in tutorials.
+# computes it, checked on small numbers, and then trained. At the end, a worked example that many courses follow.
 
 # %%
 import math
@@ -226,17 +226,17 @@ axes = noun_phrases.attend(model, site="decoder_self").plot(layer=0, title="Deco
 # `python -m nmt.train model=transformer` trains the Transformer on the embedded corpus, and
 # `experiment=transformer_base_iwslt15` has the sizes of the paper's base model.
 #
-# ## A worked example from tutorials
+# ## A worked example from courses
 #
-# Four words, three numbers each, one head. Several tutorials compute this example by hand, among them the Vietnamese
-# article "Algorithms for Transformer" on Viblo:
+# Four words, three numbers each, one head: the example of an article that many courses follow.
 #
 # $$X = \begin{pmatrix} 1 & 0 & 0 \\ 0 & 1 & 0 \\ 1 & 1 & 0 \\ 0 & 0 & 1 \end{pmatrix}, \qquad
 # Q = X W_Q, \quad K = X W_K, \quad V = X W_V, \quad \mathrm{softmax}(Q K^\top / \sqrt{3}) V$$
 #
-# The results in that article do not follow from the $W_Q$, $W_K$ and $W_V$ that it prints. They follow from the second
-# set below, which is also what numpy's `randint(3, size=(3, 3))` draws three times after `seed(42)`. The first set is a
-# common one too. If your own numbers differ from a text's, compare them with both:
+# Below are two sets of $W_Q$, $W_K$ and $W_V$. With the first, the scores of the first word are 3, 3, 6, 1 and its
+# output is 0, 1.7094, 1.6699. With the second, which is what numpy's `randint(3, size=(3, 3))` draws three times after
+# `seed(42)`, they are 8, 2, 10, 2 and 0.9852, 1.7417, 0.7565. If your results differ from a text's, compare them with
+# both:
 
 # %%
 X = torch.tensor([[1.0, 0, 0], [0, 1, 0], [1, 1, 0], [0, 0, 1]])

@@ -41,8 +41,8 @@ def test_worked_numbers_of_self_attention():
     torch.testing.assert_close(first, torch.tensor([0, 1.70942138, 1.66986613], dtype=torch.float64), rtol=0, atol=1e-8)
 
 
-def test_worked_numbers_that_an_article_prints_for_another_set_of_matrices():
-    """The results in "Algorithms for Transformer" (Viblo) follow from these matrices, not from those that it prints."""
+def test_worked_numbers_of_the_second_set_of_matrices():
+    """What numpy's `randint(3, size=(3, 3))` draws after `seed(42)`; docs/papers/vaswani2017.py has both sets."""
     words = torch.tensor([[1.0, 0, 0], [0, 1, 0], [1, 1, 0], [0, 0, 1]], dtype=torch.float64)
     q = words @ torch.tensor([[2.0, 0, 2], [2, 0, 0], [2, 1, 2]], dtype=torch.float64)
     k = words @ torch.tensor([[2.0, 2, 2], [0, 2, 1], [0, 1, 1]], dtype=torch.float64)
