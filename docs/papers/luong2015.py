@@ -51,8 +51,6 @@ def luong(window=Global):
     )
 
 
-model = luong()
-
 # %% [markdown]
 # ## What is new: the order of a step (section 3)
 #
@@ -190,7 +188,6 @@ for name, window in {"global": Global, "local-m, D = 1": partial(LocalM, half_wi
     losses[name] = noun_phrases.train(trained)
     maps[name] = noun_phrases.attend(trained)
     print(f"{name:15} loss {losses[name]:.4f} ", " ".join(noun_phrases.translate(trained, english)))
-model = trained
 
 # %%
 axes = maps["global"].plot(title="Luong, global attention")
