@@ -611,6 +611,37 @@ def test_what_the_model_never_saw_is_named(page: Any, address: str) -> None:
     page.locator("#warning").wait_for()
 
 
+def test_runs_of_other_languages_are_offered_no_other_direction(page: Any) -> None:
+    """The letters of a sentence tell English and Vietnamese apart, but no further language."""
+    directions = {"maps_luong": ("de", "en"), "maps_transformer": ("en", "de")}
+    runs = [{"name": name, "source": source, "target": target} for name, (source, target) in directions.items()]
+    page.route("**/v1/runs", lambda route: route.fulfill(json=runs))
+    page.reload()
+    for run, text in (
+        ("maps_luong", "Das ist gut."),
+        ("maps_luong", "We drink tea."),
+        ("maps_transformer", "Một hai."),
+    ):
+        page.locator("#run").select_option(run)
+        translate(page, text)
+        assert page.locator("#intact .cell").count() > 0
+        assert page.locator("#status").text_content() == ""
+        assert page.locator("#direction").is_hidden()
+
+
+def test_a_language_is_named_only_where_the_letters_tell(page: Any) -> None:
+    expected = {
+        "How old is Mai?": "en",
+        "Chúng tôi uống trà.": "vi",
+        "Toi la sinh vien o Ha Noi.": "",  # Vietnamese that is typed without its accents
+        "Nguoi ban cua toi dung Facebook.": "",
+        "Das ist schön und gut.": "",
+        "Mai Lan": "",
+    }
+    languages = "texts => import('/page/lab/direction.js').then(({ languageOf }) => texts.map(languageOf))"
+    assert dict(zip(expected, page.evaluate(languages, list(expected)), strict=True)) == expected
+
+
 LONG = "one two three one two three one two three one two three."
 
 
