@@ -94,11 +94,11 @@ corpus's pairs, whose alignments are known (`aligned`), if the run has the same 
         "lệ lỗi."
     ),
     "Whether the server is running.": "Máy chủ có đang chạy không.",
-    """Whether the server can take another sentence now, for each of its runs; a load balancer asks this.
+    """Whether the server can take another sentence now; a load balancer asks this.
 
-429 if the queue is full, and 503 if a run cannot be loaded.""": (
-        "Máy chủ có nhận thêm được một câu ngay bây giờ không, với mỗi mô hình; bộ cân bằng tải hỏi điều này.\n\n"
-        "429 nếu hàng đợi đã đầy, và 503 nếu có mô hình không nạp được."
+429 if the queue is full, and 503 if no run can be loaded. `broken` names the runs that cannot be loaded.""": (
+        "Máy chủ có nhận thêm được một câu ngay bây giờ không; bộ cân bằng tải hỏi điều này.\n\n"
+        "429 nếu hàng đợi đã đầy, và 503 nếu không nạp được mô hình nào. `broken` nêu tên các mô hình không nạp được."
     ),
     "The server's metrics in Prometheus's text format.": "Số liệu của máy chủ theo định dạng văn bản của Prometheus.",
     # ------------------------------------------------------------------ responses

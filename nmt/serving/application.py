@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import cache, partial
 from http import HTTPStatus
 from typing import Any
@@ -77,15 +77,36 @@ async def health() -> dict[str, str]:
 
 
 @router.get("/ready", responses=failures(429, 503))
-async def ready(service: ThisService) -> dict[str, str]:
-    """Whether the server can take another sentence now, for each of its runs; a load balancer asks this.
+async def ready(service: ThisService) -> dict[str, Any]:
+    """Whether the server can take another sentence now; a load balancer asks this.
 
-    429 if the queue is full, and 503 if a run cannot be loaded.
+    429 if the queue is full, and 503 if no run can be loaded. `broken` names the runs that cannot be loaded.
     """
     service.batcher.check_room(1)
-    if broken := sorted(service.gallery.broken):
-        raise Unavailable(broken[0])
-    return {"status": "ready"}
+    gallery = service.gallery
+    if not gallery.usable:
+        await _load_any(service)
+    broken = sorted(gallery.broken)
+    if not gallery.usable:
+        raise HTTPException(
+            503,
+            TemplatedMessage(
+                "None of the runs can be loaded now ({names}); see the server's log for the reasons.",
+                names=", ".join(broken),
+            ),
+        )
+    return {"status": "ready", "broken": broken}
+
+
+async def _load_any(service: Service) -> None:
+    """Loads the first run that can be loaded, in the model's thread.
+
+    A load balancer sends no requests to a server that is not ready, so no request would load a repaired run.
+    """
+    for name in service.gallery.offered:
+        with suppress(Unavailable):
+            await service.batcher.compute(name, lambda _: None)
+            return
 
 
 @router.get("/metrics", response_class=PlainTextResponse, responses=failures(403))

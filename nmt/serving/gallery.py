@@ -90,6 +90,11 @@ class Gallery:
         return min(self.offered, key=lambda name: name in self.broken)
 
     @property
+    def usable(self) -> list[str]:
+        """The names of the offered runs that are not broken."""
+        return [name for name in self.offered if name not in self.broken]
+
+    @property
     def number_loaded(self) -> int:
         """How many models are in memory."""
         return len(self._loaded)

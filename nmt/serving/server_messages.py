@@ -24,6 +24,9 @@ VIETNAMESE = {
     "The run {name} cannot be loaded now; see the server's log for the reason.": (
         "Hiện không nạp được mô hình {name}; lý do có trong nhật ký của máy chủ."
     ),
+    "None of the runs can be loaded now ({names}); see the server's log for the reasons.": (
+        "Hiện không nạp được mô hình nào ({names}); lý do có trong nhật ký của máy chủ."
+    ),
     "There is no run '{name}'; use one listed at /v1/runs.": (
         "Không có mô hình '{name}'; hãy chọn một mô hình trong /v1/runs."
     ),

@@ -130,19 +130,49 @@ def test_no_more_requests_than_allowed_are_in_progress(serve: Serve) -> None:
 def test_a_server_that_cannot_take_another_sentence_is_not_ready(client: TestClient) -> None:
     """It is running nevertheless."""
     service = client.app.state.service
-    assert (client.get("/ready").status_code, client.get("/ready").json()) == (200, {"status": "ready"})
+    ready = client.get("/ready")
+    assert (ready.status_code, ready.json()) == (200, {"status": "ready", "broken": []})
     service.batcher._computing = service.batcher.max_waiting
     full = client.get("/ready")
     assert (full.status_code, full.json()["error"].startswith("The server is busy; try again in")) == (429, True)
     assert int(full.headers["retry-after"]) >= 1
     service.batcher._computing = 0
-    service.gallery.broken.add("run")
-    broken = client.get("/ready")
-    service.gallery.broken.discard("run")
-    assert broken.status_code == 503
-    assert "run" in broken.json()["error"]
-    assert client.get("/health").status_code == 200
     assert client.get("/ready").status_code == 200
+
+
+def test_a_server_is_ready_while_one_of_its_runs_can_be_loaded(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It tries again by itself, because a load balancer sends no requests to a server that is not ready."""
+    monkeypatch.setattr(galleries, "_SECONDS_TO_RETRY", 0.0)
+    weights = [shutil.copytree(folder / "maps_luong", tmp_path / name) / "model.safetensors" for name in "abc"]
+    intact = weights[0].read_bytes()
+    (tmp_path / "c" / "metrics.json").write_text("", encoding="utf-8")  # unreadable from the start
+    gallery = Gallery([tmp_path], "cpu", "float32", max_models=1)
+    service = Service(gallery, Batcher(gallery, 400, 0.0, 100), LIMITS, Access(frozenset(), None, ()))
+    with TestClient(application(service), base_url="http://localhost") as client:
+
+        def ready() -> tuple[int, Any]:
+            answer = client.get("/ready")
+            return answer.status_code, answer.json()
+
+        def requested(run: str) -> int:
+            return client.post("/v1/attend", json={"text": "one", "run": run}).status_code
+
+        assert ready() == (200, {"status": "ready", "broken": ["c"]})
+        weights[0].write_bytes(intact[:100])
+        assert requested("a") == 503
+        assert ready() == (200, {"status": "ready", "broken": ["a", "c"]})
+        weights[1].write_bytes(intact[:100])
+        assert requested("b") == 503
+        error = "None of the runs can be loaded now (a, b, c); see the server's log for the reasons."
+        assert ready() == (503, {"error": error})
+        assert client.get("/health").status_code == 200
+        weights[1].write_bytes(intact)
+        assert ready() == (200, {"status": "ready", "broken": ["a", "c"]}), "nobody has requested the run"
+        weights[0].write_bytes(intact)
+        assert requested("a") == 200
+        assert ready() == (200, {"status": "ready", "broken": ["c"]})
 
 
 def test_a_stream_that_is_read_too_slowly_ends_its_search(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:

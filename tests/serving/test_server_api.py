@@ -14,7 +14,7 @@ from fastapi.testclient import TestClient
 
 from nmt.serving.application import SECURITY_HEADERS, application
 from nmt.serving.batcher import Batcher
-from nmt.serving.gallery import Gallery
+from nmt.serving.gallery import Gallery, Unavailable
 from nmt.serving.requests import STATUSES
 from nmt.serving.service import Access, Limits, Service
 
@@ -59,6 +59,12 @@ def server(request: pytest.FixtureRequest, one_run: Gallery, folder: Path, tmp_p
         run = shutil.copytree(folder / "maps_luong", tmp_path / "maps_luong")
         gallery = Gallery([run], "cpu", "float32", max_models=1)
         shutil.rmtree(run)
+    if what == "no run can be loaded":
+        run = shutil.copytree(folder / "maps_luong", tmp_path / "maps_luong")
+        gallery = Gallery([run], "cpu", "float32", max_models=1)
+        shutil.rmtree(run)
+        with pytest.raises(Unavailable):
+            gallery.load("maps_luong")
     if what.startswith("`metrics.json` is damaged"):
         run = shutil.copytree(folder / "maps_luong", tmp_path / "maps_luong")
         gallery = Gallery([run], "cpu", "float32", max_models=1)
