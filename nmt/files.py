@@ -97,7 +97,7 @@ def _part_of(path: Path) -> Path:
 
 def is_part(path: Path, name: str) -> bool:
     """Whether a path is what an interrupted writer of a file of that name left behind."""
-    return path.name.startswith(f".{name}.") and path.suffix == PART
+    return path.name.startswith(f".{name[:_PART_NAME]}.") and path.suffix == PART
 
 
 def _sync(path: Path) -> None:
@@ -123,6 +123,13 @@ def remove_parts(folder: Path) -> None:
     """Deletes what interrupted writers left behind in a folder. No other process may be writing there."""
     for part in folder.glob(f".*{PART}"):
         remove(part)
+
+
+def remove_parts_of(path: Path) -> None:
+    """Deletes what interrupted writers of a file left behind. No other process may be writing it."""
+    for part in path.parent.iterdir():
+        if is_part(part, path.name):
+            remove(part)
 
 
 def check_links(folder: Path, names: Iterable[str]) -> None:
@@ -201,33 +208,60 @@ def read_json(path: Path) -> Any:
 
 # filelock and portalocker would leave a lock file in the run directory; this locks the folder itself.
 @contextmanager
-def locked(folder: Path, wait: bool = False) -> Iterator[None]:
-    """Locks a folder for this process, and creates it if necessary.
+def locked(folder: Path, wait: bool = False, task: str | None = None) -> Iterator[bool]:
+    """Locks a folder for this process, and creates it if necessary. Yields whether it is locked.
 
-    The lock is released when the process ends, even if it is killed and its forked data loaders live on. If another
-    process holds the lock, this waits if `wait` is true, and raises Mistake otherwise. Nothing is locked on Windows
-    or on file systems without locks, such as some NFS mounts.
+    `task` says what a process does that holds the lock, for the message of those that wait. The lock is released
+    when the process ends, even if it is killed and its forked data loaders live on. If another process holds the lock,
+    this waits if `wait` is true, and raises Mistake otherwise. Nothing is locked on Windows or on file systems without
+    locks, such as some NFS mounts.
     """
     if fcntl is None:
-        yield
+        yield False
         return
-    folder.mkdir(parents=True, exist_ok=True)
-    handle = os.open(folder, os.O_RDONLY)
-    _held.add(handle)
-    try:
-        if not try_lock(handle):
-            if not wait:
-                raise Mistake(
-                    f"Another process is writing to {folder}: wait until it has ended, or choose another folder."
-                )
-            logger.info("Waiting until another process has finished writing to %s", folder)
-            while not try_lock(handle):
+    waited = False
+    while True:
+        handle = _open_folder(folder)
+        _held.add(handle)
+        try:
+            while (lock := try_lock(handle)) is False:
+                if not wait:
+                    raise Mistake(
+                        f"Another process is writing to {folder}: wait until it has ended, or choose another folder."
+                    )
+                if not waited:
+                    logger.info("Waiting until another process has finished %s", task or f"writing to {folder}")
+                waited = True
                 time.sleep(0.2)
-        yield
-    finally:
-        if handle in _held:  # not in a process that was forked inside the block
-            _held.remove(handle)
-            os.close(handle)
+            # The one that held the lock may have deleted the folder, and another process locks a new one.
+            if _is_open_at(handle, folder):
+                yield lock is True
+                return
+        finally:
+            if handle in _held:  # not in a process that was forked inside the block
+                _held.remove(handle)
+                os.close(handle)
+
+
+def _open_folder(folder: Path) -> int:
+    """A handle of a folder, which is created if necessary, also if others delete it meanwhile."""
+    while True:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            return os.open(folder, os.O_RDONLY)
+        except FileNotFoundError:
+            pass
+        except FileExistsError:
+            if os.path.lexists(folder) and not folder.is_dir():
+                raise
+
+
+def _is_open_at(handle: int, path: Path) -> bool:
+    """Whether a handle is of what is at the path now."""
+    try:
+        return os.path.samestat(os.fstat(handle), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def check_unlocked(folder: Path) -> None:
@@ -237,10 +271,10 @@ def check_unlocked(folder: Path) -> None:
             pass
 
 
-def try_lock(file: BinaryIO | int) -> bool:
-    """Locks an open file until it is closed. Returns False if another process holds the lock."""
+def try_lock(file: BinaryIO | int) -> bool | None:
+    """Locks an open file until it is closed. False: another process holds the lock. None: there are no locks here."""
     if fcntl is None:
-        return True
+        return None
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -251,6 +285,7 @@ def try_lock(file: BinaryIO | int) -> bool:
         logger.warning(
             "This file system does not support locks (%s): never let two commands write to the same folder.", error
         )
+        return None
     return True
 
 

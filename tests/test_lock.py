@@ -42,6 +42,30 @@ def test_waiting_for_a_folder(
             pass
 
 
+def test_a_folder_that_is_deleted_before_it_is_locked_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process deletes it after it was created, and after it was opened."""
+    folder, opened = tmp_path / "lock", os.open
+    deletions = iter((True, False, True, False, False))  # the first call of os.open fails
+
+    def slow_open(path: Path, *flags: int) -> int:
+        if next(deletions):
+            folder.rmdir()
+        handle = opened(path, *flags)
+        if next(deletions):
+            folder.rmdir()
+        return handle
+
+    monkeypatch.setattr("nmt.files.os.open", slow_open)
+    with locked(folder):
+        monkeypatch.undo()
+        assert folder.is_dir()
+        with pytest.raises(Mistake, match="Another process"), locked(folder):
+            pass
+    assert not list(deletions)
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 def test_a_forked_process_does_not_hold_it(tmp_path: Path) -> None:
     script = f"""
@@ -76,8 +100,9 @@ def test_a_folder_without_locks_is_used_with_a_warning(
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr("nmt.files.fcntl.flock", fail)
-    with locked(tmp_path / "run"):
+    with locked(tmp_path / "run") as alone:
         assert (tmp_path / "run").is_dir()
+        assert not alone
     assert "This file system does not support locks" in caplog.text
 
 

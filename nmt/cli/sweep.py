@@ -194,7 +194,7 @@ def _run_job(sweep: Sweep) -> float | None:
             if leads:
                 # Another command that runs the same sweep waits here for the job, and then keeps its result. Training
                 # locks the run directory itself, so this is a folder of its own.
-                stack.enter_context(locked(stored.parent, wait=True))
+                stack.enter_context(locked(stored.parent, wait=True, task=f"job {folder.name}"))
             # All processes of a distributed job read the record, so that they keep the run or resume it together.
             earlier = _read(stored) if stored.is_file() else None
             # The record of a finished job must outlive a command with other overrides that is refused.

@@ -26,16 +26,17 @@ def content_key(parts: Iterable[object]) -> str:
     return hashlib.sha256("\n".join(map(repr, parts)).encode()).hexdigest()[:32]
 
 
-def cached_folder(folder: Path, fill: Callable[[Path], None]) -> Path:
+def cached_folder(folder: Path, fill: Callable[[Path], None], task: str) -> Path:
     """Returns the folder; creates it and calls `fill` on it if it does not exist, or if a file in it has changed.
 
-    An interrupted run leaves nothing behind. If several processes need it at once, one of them fills it and the others
-    wait; on file systems without locks each fills its own, and the first one to finish wins.
+    `task` says what `fill` does, as in "tokenizing the corpus", to those that wait for it.
+    An interrupted run leaves nothing behind. If several processes need the folder at once, one of them fills it and the
+    others wait; on file systems without locks each fills its own, and the first one to finish wins.
     """
     if _is_whole(folder):
         return folder
     lock = folder.with_name(f".{folder.name}.lock")
-    with locked(lock, wait=True):
+    with locked(lock, wait=True, task=task):
         try:
             exists = os.path.lexists(folder)
             if not exists or not _is_whole(folder):  # another process may have filled it meanwhile

@@ -136,7 +136,7 @@ def training_dataset(
         exclude=exclude,
         documents=documents,
     )
-    folder = cached_folder(cache_dir / "datasets" / key, fill)
+    folder = cached_folder(cache_dir / "datasets" / key, fill, "tokenizing this corpus")
     report = Report(**read_json(folder / "report.json"))
     return TrainingData(Dataset.from_file(str(folder / "pairs.arrow")), report.parts), report
 

@@ -30,7 +30,9 @@ def detokenized(prefix: str, direction: Direction, cache_dir: Path) -> str:
     boundaries = document_file(prefix, direction)
     digests = [file_digest(path) for path in (*corpus_files(prefix, direction), boundaries) if path]
     key = content_key([_FORMAT, version("sacremoses"), direction, *digests])
-    folder = cached_folder(cache_dir / "detokenized" / key, partial(_write, prefix, direction))
+    folder = cached_folder(
+        cache_dir / "detokenized" / key, partial(_write, prefix, direction), f"detokenizing {prefix}"
+    )
     return str(folder / _STEM)
 
 

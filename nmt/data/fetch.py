@@ -101,7 +101,7 @@ def fetch(
     part = path.with_name(f"{path.name}.part" if digest else f".{path.name}.{uuid.uuid4().hex}.part")
     try:
         with open(part, "ab", opener=_opened) as file:
-            if not try_lock(file):
+            if try_lock(file) is False:
                 raise DownloadFailed(f"Another process is downloading {path}; wait until it has finished.")
             _receive(
                 url,

@@ -116,7 +116,9 @@ def training_lines(
     """
     parts = [[(file_digest(part.file), part.start, part.end, part.tone_marks) for part in lines] for lines in split]
     key = content_key(["lines", _FORMAT, parts, tokenizer.model, filters])
-    folder = cached_folder(cache_dir / "datasets" / key, partial(_write, split, tokenizer, filters))
+    folder = cached_folder(
+        cache_dir / "datasets" / key, partial(_write, split, tokenizer, filters), "tokenizing this text"
+    )
     kept, report = read_json(folder / "report.json")
     return TrainingData(Dataset.from_file(str(folder / "pairs.arrow")), kept), report
 

@@ -82,4 +82,5 @@ def learned_tokenizer(paths: Sequence[Path], settings: TokenizerSettings, cache_
         model = train_tokenizer(lines, kind=kind, size=size, character_coverage=coverage, seed=seed)
         (folder / _FILE).write_bytes(model)
 
-    return Tokenizer.load(cached_folder(cache_dir / "tokenizers" / key, fill) / _FILE)
+    folder = cached_folder(cache_dir / "tokenizers" / key, fill, "training this tokenizer")
+    return Tokenizer.load(folder / _FILE)

@@ -45,7 +45,7 @@ def load_with_engine(
             f"engine={engine} has to export the run to {run.directory.exports} first, but cannot write there: copy the "
             "run to another folder, or use engine=torch."
         ) from error
-    with locked(run.directory.exports, wait=True):
+    with locked(run.directory.exports, wait=True, task=f"exporting {run.directory.path}"):
         remove_parts(run.directory.exports)
         opened, reason = open_kept(run, engine, folder, precision)  # another process may have exported it meanwhile
         if opened is not None:

@@ -10,6 +10,8 @@ import nmt.files
 from nmt.data.cache import cached_folder, content_key, file_digest
 from nmt.errors import Mistake
 
+TASK = "filling the folder"
+
 
 def test_a_folder_is_filled_once(tmp_path):
     calls = []
@@ -19,7 +21,7 @@ def test_a_folder_is_filled_once(tmp_path):
         (folder / "file").write_text("5")
 
     for _ in range(3):
-        assert (cached_folder(tmp_path / "deep" / "key", fill) / "file").read_text() == "5"
+        assert (cached_folder(tmp_path / "deep" / "key", fill, TASK) / "file").read_text() == "5"
     assert len(calls) == 1
 
 
@@ -29,7 +31,7 @@ def test_an_interrupted_fill_leaves_nothing_behind(tmp_path):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        cached_folder(tmp_path / "key", fill)
+        cached_folder(tmp_path / "key", fill, TASK)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -38,9 +40,9 @@ def test_without_locks_the_result_of_the_first_process_stays(tmp_path, monkeypat
 
     def slow(folder):
         (folder / "file").write_text("slow")
-        cached_folder(tmp_path / "key", lambda other: (other / "file").write_text("fast") and None)
+        cached_folder(tmp_path / "key", lambda other: (other / "file").write_text("fast") and None, TASK)
 
-    assert (cached_folder(tmp_path / "key", slow) / "file").read_text() == "fast"
+    assert (cached_folder(tmp_path / "key", slow, TASK) / "file").read_text() == "fast"
     assert [path.name for path in tmp_path.iterdir()] == ["key"]
 
 
@@ -54,7 +56,7 @@ def test_one_process_fills_a_folder_and_the_others_wait(tmp_path):
         time.sleep(0.3)
         (folder / "file").write_text("5")
 
-    threads = [threading.Thread(target=cached_folder, args=(tmp_path / "key", fill)) for _ in range(3)]
+    threads = [threading.Thread(target=cached_folder, args=(tmp_path / "key", fill, TASK)) for _ in range(3)]
     threads[0].start()
     begun.wait()
     for thread in threads[1:]:
@@ -62,6 +64,46 @@ def test_one_process_fills_a_folder_and_the_others_wait(tmp_path):
     for thread in threads:
         thread.join()
     assert len(calls) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["key"]
+
+
+def test_one_process_fills_a_folder_while_the_lock_of_a_failed_one_is_deleted(tmp_path, monkeypatch, caplog):
+    """The first one fails; the second waited for its lock; the third comes when that lock has been deleted."""
+    caplog.set_level(logging.INFO)
+    calls, waiting, third_locked = [], threading.Event(), threading.Event()
+
+    def fail(folder):
+        waiting.wait()
+        raise Mistake("There is no disk.")
+
+    def fill(folder):
+        calls.append(folder)
+        third_locked.set()
+        time.sleep(0.3)
+        (folder / "file").write_text("5")
+
+    def sleep(_):
+        # The second process sleeps until the third one fills the folder under a new lock.
+        waiting.set()
+        third_locked.wait()
+
+    def first():
+        with suppress(Mistake):
+            cached_folder(tmp_path / "key", fail, TASK)
+
+    one = threading.Thread(target=first)
+    one.start()
+    while not list(tmp_path.glob(".key.*.part")):
+        time.sleep(0.01)
+    monkeypatch.setattr("nmt.files.time", type("Time", (), {"sleep": sleep}))
+    two = threading.Thread(target=cached_folder, args=(tmp_path / "key", fill, TASK))
+    two.start()
+    one.join()
+    monkeypatch.setattr("nmt.files.time", time)
+    cached_folder(tmp_path / "key", fill, TASK)
+    two.join()
+    assert len(calls) == 1
+    assert caplog.messages == ["Waiting until another process has finished filling the folder"]
     assert [path.name for path in tmp_path.iterdir()] == ["key"]
 
 
@@ -75,13 +117,13 @@ def test_a_process_that_waited_for_one_that_failed_fills_the_folder(tmp_path):
 
     def run():
         with suppress(Mistake):
-            cached_folder(tmp_path / "key", fail)
+            cached_folder(tmp_path / "key", fail, TASK)
 
     thread = threading.Thread(target=run)
     thread.start()
     begun.wait()
     assert (
-        cached_folder(tmp_path / "key", lambda folder: (folder / "file").write_text("5") and None) / "file"
+        cached_folder(tmp_path / "key", lambda folder: (folder / "file").write_text("5") and None, TASK) / "file"
     ).exists()
     thread.join()
     assert [path.name for path in tmp_path.iterdir()] == ["key"]
@@ -118,13 +160,13 @@ def test_what_is_damaged_is_made_again(tmp_path, caplog, damage):
     def fill(folder):
         (folder / "file").write_text("whole")
 
-    folder = cached_folder(tmp_path / "key", fill)
+    folder = cached_folder(tmp_path / "key", fill, TASK)
     assert not caplog.messages
     damage(folder)
     moved = [(path, path.read_text()) for path in tmp_path.glob("moved/*")]
     with caplog.at_level(logging.WARNING):
-        assert (cached_folder(folder, fill) / "file").read_text() == "whole"
-        cached_folder(folder, fill)
+        assert (cached_folder(folder, fill, TASK) / "file").read_text() == "whole"
+        cached_folder(folder, fill, TASK)
     assert caplog.messages == [f"{folder} in the cache is damaged: it is made again."]
     assert [(path, path.read_text()) for path in tmp_path.glob("moved/*")] == moved
     assert {path.name for path in tmp_path.iterdir()} <= {"key", "moved"}
