@@ -86,7 +86,14 @@ def _translate_files(settings: TranslateSettings) -> None:
     shares = [[index for index in file.missing() if shard.has(file.first_part + index)] for file in files]
     lines = sum(file.lines[index] for file, indices in zip(files, shares, strict=True) for index in indices)
     parts, missing = sum(len(file.lines) for file in files), sum(map(len, shares))
-    logger.info("%d parts, of which this process translates %d (%d lines)", parts, missing, lines)
+    logger.info(
+        "%d part%s, of which this process translates %d (%d line%s)",
+        parts,
+        "s" * (parts != 1),
+        missing,
+        lines,
+        "s" * (lines != 1),
+    )
     pace = Pace("lines translated")
     for file, indices in zip(files, shares, strict=True):
         unknown, language = UnknownLines(), LanguageCheck(runs[0].direction, f"{file.source}, line")
@@ -107,17 +114,17 @@ def _translate_files(settings: TranslateSettings) -> None:
 def _report(files: Sequence[JobFile]) -> None:
     """Prints the complete files, and says what is missing of the others."""
     for file in files:
-        # Another process may have finished the last part since this one looked.
-        if file.join():
-            print(file.target)
-        else:
+        if missing := len(file.missing()):
             logger.info(
-                "%s: %d of %d parts are missing. They belong to other shards; the last process to finish joins the "
-                "parts.",
+                "%s: parts still missing: %d of %d. They belong to other shards; the last process to finish joins "
+                "the parts. If one of the processes has died, the same command without shard= finishes the job.",
                 file.target,
-                len(file.missing()),
+                missing,
                 len(file.lines),
             )
+        else:
+            file.join()  # another process may have finished the last part since this one looked
+            print(file.target)
 
 
 def _load(settings: TranslateSettings) -> tuple[list[LoadedRun], Translator]:

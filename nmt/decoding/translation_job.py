@@ -10,9 +10,10 @@ Processes share nothing but this folder. `Shard(2, 8)` is the share of the secon
 import gzip
 import io
 import logging
+import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
@@ -20,7 +21,7 @@ from typing import Any, NamedTuple, TextIO
 from nmt.config.stored import Count, Stored, read_stored
 from nmt.data.cache import file_digest
 from nmt.errors import Mistake
-from nmt.files import atomic_write, locked, remove, write_json
+from nmt.files import atomic_write, locked, remove, remove_parts_of, write_json
 from nmt.text.compressed import compression, opened
 from nmt.text.lines import text_lines
 
@@ -80,13 +81,13 @@ class JobFile(NamedTuple):
     @property
     def parts(self) -> Path:
         """The folder of the finished parts, until they are joined."""
-        return self.target.with_name(f"{self.target.name}.parts")
+        return _parts(self.target)
 
     def missing(self) -> list[int]:
         """The indices of the parts that are not translated yet."""
-        if self.target.exists():
-            return []
-        return [index for index in range(len(self.lines)) if not self._part(index).exists()]
+        missing = [index for index in range(len(self.lines)) if not self._part(index).exists()]
+        # Asked last, because another process may be joining and deleting the parts.
+        return [] if self.target.exists() else missing
 
     def read(self, indices: Sequence[int]) -> Iterator[Part]:
         """Reads some of the parts, in order. Raises Mistake if the file has fewer lines than it had."""
@@ -120,12 +121,20 @@ class JobFile(NamedTuple):
         """Joins the parts if all of them are finished. Returns whether the file is there."""
         if self.missing():
             return False
-        with locked(self.target.parent, wait=True):
+        with locked(self.target.parent, wait=True, task=f"joining files in {self.target.parent}") as alone:
+            if alone:
+                # A process that was killed here has left a file as large as the translation.
+                remove_parts_of(self.target)
             if not self.target.exists():
-                with atomic_write(self.target) as temporary, temporary.open("wb") as whole:
-                    for index in range(len(self.lines)):
-                        with self._part(index).open("rb") as part:
-                            shutil.copyfileobj(part, whole)
+                try:
+                    with atomic_write(self.target) as temporary, temporary.open("wb") as whole:
+                        for index in range(len(self.lines)):
+                            with self._part(index).open("rb") as part:
+                                shutil.copyfileobj(part, whole)
+                except FileNotFoundError:
+                    # Without locks, another process may have joined and deleted the parts meanwhile.
+                    if not self.target.exists():
+                        raise
             remove(self.parts)
         return True
 
@@ -138,32 +147,54 @@ def open_job(
 ) -> list[JobFile]:
     """The files of the job in a folder; a new job if there is none.
 
-    `inputs` maps names of files in the folder to what they are translated from, and `made_with` names everything else
-    on which the translations depend. A part has `part_lines` lines; with `documents`, it goes on to an empty line.
+    `inputs` maps names of files in the folder to what they are translated from, in any order, and `made_with` names
+    everything else on which the translations depend. The files of the job keep their first order. A part has
+    `part_lines` lines; with `documents`, it goes on to an empty line.
 
     Raises Mistake if the folder holds another job, or files with these names that belong to no job, if an input has
     changed, and for an input that is not UTF-8.
     """
     made_with = {**made_with, "shard_lines": part_lines}
-    with locked(folder, wait=True):
-        if (folder / RECORD).exists():
-            record = read_stored(folder / RECORD, _Record, _LARGEST_RECORD)
-            _check_settings(folder, record["made_with"], made_with)
-            _check_inputs(folder, record["files"], inputs)
-        else:
-            if taken := [name for name in inputs if (folder / name).exists()]:
-                raise Mistake(f"{folder / taken[0]} exists already: choose another folder as output, or delete it.")
-            logger.info("Counting the lines of %d file%s", len(inputs), "s" * (len(inputs) > 1))
-            measured = {name: _measured(path, part_lines, documents) for name, path in inputs.items()}
-            record = {"made_with": made_with, "files": measured}
-            write_json(folder / RECORD, record)
+    new = [path for path in (folder, *folder.parents) if not path.exists()]
+    try:
+        with locked(folder, wait=True, task=f"preparing the job in {folder}") as alone:
+            if alone:
+                remove_parts_of(folder / RECORD)
+            if (folder / RECORD).exists():
+                record = read_stored(folder / RECORD, _Record, _LARGEST_RECORD)
+                _check_settings(folder, record["made_with"], made_with)
+                _check_inputs(folder, record["files"], inputs)
+            else:
+                _check_free(folder, inputs)
+                logger.info("Counting the lines of %d file%s", len(inputs), "s" * (len(inputs) > 1))
+                measured = {name: _measured(path, part_lines, documents) for name, path in inputs.items()}
+                record = {"made_with": made_with, "files": measured}
+                write_json(folder / RECORD, record)
+    except BaseException:
+        with suppress(OSError):  # the first folder with something in it
+            for path in new:
+                path.rmdir()
+        raise
     files: list[JobFile] = []
     first_part = 0
-    for name, path in inputs.items():
-        lines = record["files"][name]["lines"]
-        files.append(JobFile(path, folder / name, first_part, lines))
-        first_part += len(lines)
+    # Every process must number the parts alike, whatever the order in which it names the inputs.
+    for name, stored in record["files"].items():
+        files.append(JobFile(inputs[name], folder / name, first_part, stored["lines"]))
+        first_part += len(stored["lines"])
     return files
+
+
+def _check_free(folder: Path, names: Iterable[str]) -> None:
+    """Raises Mistake if a new job would overwrite files, or join parts that it has not translated."""
+    for name in names:
+        for path in (folder / name, _parts(folder / name)):
+            if os.path.lexists(path):
+                raise Mistake(f"{path} exists already: choose another folder as output, or delete it.")
+
+
+def _parts(target: Path) -> Path:
+    """The folder of a file's finished parts."""
+    return target.with_name(f"{target.name}.parts")
 
 
 def cut(lines: Iterable[str], part_lines: int, documents: bool) -> Iterator[int]:
@@ -195,17 +226,24 @@ def _measured(path: Path, part_lines: int, documents: bool) -> dict[str, Any]:
 
 def _check_settings(folder: Path, stored: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """Raises Mistake for the first setting that differs from those with which the job was started."""
-    for key in now:
-        if stored.get(key) == now[key]:
+    # First the kind of search, because two kinds have different settings.
+    for key in dict.fromkeys(["search", *now, *stored]):
+        if stored.get(key) == now.get(key):
             continue
+        if key == "search":
+            raise Mistake(
+                f"output is {folder}, whose job was started with the search {stored.get(key)}, not {now.get(key)}: "
+                "choose the same search again, or choose another output."
+            )
         if key == "weights":
             raise Mistake(
                 f"output is {folder}, whose job was started with other weights: use the same run again, or choose "
                 "another output."
             )
+        before, asked = _shown(stored.get(key)), _shown(now.get(key))
         raise Mistake(
-            f"output is {folder}, whose job was started with {key}={_shown(stored.get(key))}, not {_shown(now[key])}: "
-            "write the same again, or choose another output."
+            f"output is {folder}, whose job was started with {key}={before}, not {asked}: write the same again, or "
+            "choose another output."
         )
 
 

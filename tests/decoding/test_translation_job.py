@@ -1,7 +1,9 @@
 """Jobs that translate files in parts: each line once, in order, whatever is killed; other jobs are refused."""
 
 import gzip
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -82,6 +84,69 @@ def test_a_part_is_there_whole_or_not_at_all(tmp_path: Path, source: Path) -> No
         stopped()
     assert file.missing() == [0, 1, 2]
     assert list(file.parts.iterdir()) == []
+
+
+def test_parts_have_the_same_numbers_in_every_order_of_the_inputs(tmp_path: Path, source: Path) -> None:
+    other = tmp_path / "b.en"
+    other.write_text("other\n")
+    for inputs, shard in (
+        ({"in.vi": source, "b.vi": other}, Shard(1, 2)),
+        ({"b.vi": other, "in.vi": source}, Shard(2, 2)),
+    ):
+        files = open_job(tmp_path / "out", inputs, {"weights": "w"}, 100, documents=False)
+        assert [(file.target.name, file.first_part) for file in files] == [("in.vi", 0), ("b.vi", 1)]
+        for file in files:
+            upper(file, shard)
+    assert all(file.join() for file in files)
+    assert (tmp_path / "out" / "b.vi").read_text() == "OTHER\n"
+
+
+def test_two_processes_may_join_the_parts_at_once_where_nothing_is_locked(
+    tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nmt.files.try_lock", lambda _: None)
+    slow, fast = opened(tmp_path, source), opened(tmp_path, source)
+    upper(slow)
+    copy = shutil.copyfileobj
+
+    def overtaken(part: Any, whole: Any) -> None:
+        monkeypatch.setattr(shutil, "copyfileobj", copy)
+        assert fast.join()
+        copy(part, whole)
+
+    monkeypatch.setattr(shutil, "copyfileobj", overtaken)
+    assert slow.join()
+    assert slow.target.read_text() == source.read_text().upper()
+    assert sorted(path.name for path in slow.target.parent.iterdir()) == ["in.vi", "job.json"]
+
+
+def test_parts_that_another_process_has_just_joined_are_not_missing(
+    tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = opened(tmp_path, source)
+    upper(file)
+    exists = Path.exists
+
+    def joined(path: Path) -> bool:
+        monkeypatch.setattr(Path, "exists", exists)
+        before = path.exists()
+        assert file.join()
+        return before
+
+    monkeypatch.setattr(Path, "exists", joined)
+    assert file.missing() == []
+
+
+def test_half_a_file_of_a_killed_process_is_deleted(tmp_path: Path, source: Path) -> None:
+    file = opened(tmp_path, source, f"{'long' * 20}.vi")
+    upper(file)
+
+    # Nothing deletes the temporary file of a process that is killed.
+    (tmp_path / "out" / f".{('long' * 20)[:50]}.0123456789abcdef.part").write_text("half")
+    (tmp_path / "out" / ".another.0123456789abcdef.part").write_text("of another command")
+    assert file.join()
+    names = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert names == [".another.0123456789abcdef.part", "job.json", file.target.name]
 
 
 def test_a_process_that_is_overtaken_ends_well(tmp_path: Path, source: Path) -> None:
@@ -165,9 +230,25 @@ def test_files_of_the_user_are_not_overwritten(tmp_path: Path, source: Path) -> 
     assert (tmp_path / "out" / "in.vi").read_text() == "precious\n"
 
 
+def test_parts_of_a_job_without_a_record_are_not_used(tmp_path: Path, source: Path) -> None:
+    (tmp_path / "out" / "in.vi.parts").mkdir(parents=True)
+    with pytest.raises(Mistake, match=r"in\.vi\.parts exists already: choose another folder as output, or delete it"):
+        opened(tmp_path, source)
+
+
+def test_a_job_with_another_search_is_refused_by_the_name_of_the_search(tmp_path: Path, source: Path) -> None:
+    inputs, beam = {"in.vi": source}, {"search.beam_size": 1, "search": "BeamSearch"}
+    sampling = {"search.samples": 3, "search": "Sampling"}
+    open_job(tmp_path / "out", inputs, beam, 4, documents=False)
+    with pytest.raises(Mistake, match="started with the search BeamSearch, not Sampling: choose the same search again"):
+        open_job(tmp_path / "out", inputs, sampling, 4, documents=False)
+    with pytest.raises(Mistake, match=r"started with search\.beam_size=1, not null: write the same again"):
+        open_job(tmp_path / "out", inputs, {"search": "BeamSearch"}, 4, documents=False)
+
+
 def test_an_input_that_is_not_utf8_is_refused_before_anything_is_translated(tmp_path: Path) -> None:
     bad = tmp_path / "bad.en"
     bad.write_bytes(b"one\n\xff\n")
     with pytest.raises(Mistake, match=r"bad\.en, line 2 is not UTF-8"):
         opened(tmp_path, bad)
-    assert not (tmp_path / "out" / "job.json").exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.en"]

@@ -3,8 +3,9 @@
     python -m tests.soak.translation_jobs --lines 3000 --kills 20 --seed 1 run_dir=en-vi
 
 Two processes share each job (`shard=1/2` and `shard=2/2`), and one or both of them are killed with SIGKILL after a
-random time. A job that ends nevertheless is followed by another one, until `--kills` kills are done. Every line must be
-there once, in order, and byte for byte as `nmt.translate < FILE` writes it. The arguments after the options are passed
+random time. A job that ends nevertheless is followed by another one, until `--kills` kills are done. Every job has two
+inputs, which the processes name in different order. Every line must be there once, in order, and byte for byte as
+`nmt.translate < FILE` writes it, and nothing else may be left in the folder. The arguments after the options are passed
 to nmt.translate.
 """
 
@@ -43,10 +44,13 @@ def main() -> None:
     options = parser.parse_args()
     chance = random.Random(options.seed)
     with TemporaryDirectory() as name:
-        source, plain = Path(name, "in.en"), Path(name, "plain.vi")
+        source, second, plain = Path(name, "in.en"), Path(name, "second.en"), Path(name, "plain.vi")
         lines = CORPUS.read_text(encoding="utf-8").splitlines(keepends=True)
         # Repeated lines would hide a line that is translated twice or in the wrong place.
-        source.write_text("".join(f"{number} {lines[number % len(lines)]}" for number in range(options.lines)))
+        numbered = [f"{number} {lines[number % len(lines)]}" for number in range(options.lines)]
+        # The second file has part of the lines of the first one, in the same order.
+        source.write_text("".join(numbered))
+        second.write_text("".join(numbered[: len(numbered) // 3]))
         began = cpu_seconds(), time.monotonic()
         with source.open("rb") as given, plain.open("wb") as out:
             if start(options.arguments, stdin=given, stdout=out).wait():
@@ -55,8 +59,11 @@ def main() -> None:
         began_cpu, kills, jobs, same = cpu_seconds(), 0, 1, True
         while True:
             out = Path(name, f"out{jobs}")
-            job = [*options.arguments, f"input={source}", f"output={out}", "shard_lines=100"]
-            processes = [start([*job, f"shard={number}/2"], stdout=subprocess.DEVNULL) for number in (1, 2)]
+            job = [*options.arguments, f"output={out}", "shard_lines=100"]
+            processes = [
+                start([*job, f"input=[{inputs}]", f"shard={number}/2"], stdout=subprocess.DEVNULL)
+                for number, inputs in ((1, f"{source},{second}"), (2, f"{second},{source}"))
+            ]
             killed = chance.choice([processes[:1], processes[1:], processes])[: options.kills - kills]
             if killed:
                 # Some kills come while a process starts, others while it translates.
@@ -67,10 +74,19 @@ def main() -> None:
             codes = [process.wait() for process in processes]
             if not set(codes) <= {0, -signal.SIGKILL}:
                 sys.exit(f"exit codes {codes}")
-            if (out / "in.vi").exists():
-                same = same and (out / "in.vi").read_bytes() == plain.read_bytes()
+            targets = [out / "in.vi", out / "second.vi"]
+            # Dead processes leave something behind that the job still has to delete.
+            if all(target.exists() for target in targets) and (codes == [0, 0] or not list(out.glob("*.parts"))):
+                whole = plain.read_bytes()
+                same = same and targets[0].read_bytes() == whole
+                same = same and targets[1].read_bytes() == b"".join(whole.splitlines(True)[: len(numbered) // 3])
+                left = sorted(path.name for path in out.iterdir())
+                if left != ["in.vi", "job.json", "second.vi"]:
+                    sys.exit(f"The folder of the finished job has {left}.")
                 # Only a job that is not finished has anything to lose.
                 jobs += bool(killed)
+            elif not killed:
+                sys.exit("Both processes have ended, but the job is not finished.")
             print(f"{kills} kills, exit codes {codes}", file=sys.stderr)
             if not killed:
                 break
