@@ -22,6 +22,7 @@
 # %%
 from functools import partial
 
+import tiny_language
 import torch
 
 from nmt.attention import Attention
@@ -30,7 +31,6 @@ from nmt.attention.scorers import Additive
 from nmt.attention.windows import Global
 from nmt.models import Bahdanau
 from nmt.models.encoders import Bidirectional
-from scripts.studies import noun_phrases
 
 torch.manual_seed(1)
 model = Bahdanau(
@@ -42,7 +42,7 @@ model = Bahdanau(
     maxout_dim=24,
     num_heads=1,
     dropout=0.0,
-    vocabulary=noun_phrases.VOCABULARY,
+    vocabulary=tiny_language.VOCABULARY,
 )
 
 # %% [markdown]
@@ -159,8 +159,8 @@ print("alpha =", alpha.numpy().round(3), " c =", (alpha @ h).numpy().round(3))
 
 # %%
 torch.manual_seed(2)
-source = noun_phrases.ids([[*noun_phrases.HELD_OUT[0], "</s>"]], noun_phrases.SOURCE_WORDS)
-target = torch.tensor([[noun_phrases.TARGET_WORDS.index("<s>")]])
+source = tiny_language.ids([[*tiny_language.HELD_OUT[0], "</s>"]], tiny_language.SOURCE_WORDS)
+target = torch.tensor([[tiny_language.TARGET_WORDS.index("<s>")]])
 with torch.no_grad():
     annotations, first = model.annotate(model.source_embedding(source), source != 0)
     logits = model(source, source != 0, target)[0, 0]
@@ -178,19 +178,19 @@ print("alpha =", alpha.numpy().round(3), "before training")
 # %% [markdown]
 # ## A small run
 #
-# The language of `scripts/studies/noun_phrases.py` has 3,600 sentences, such as "a black cat sees a small dog", in
+# The language of `docs/papers/tiny_language.py` has 3,600 sentences, such as "a black cat sees a small dog", in
 # Vietnamese "một con mèo đen thấy một con chó nhỏ": the adjective follows the noun, and "con" is a classifier. This
 # sentence is left out of training. It takes a few seconds:
 
 # %%
-loss = noun_phrases.train(model)
-english, vietnamese = noun_phrases.HELD_OUT
-translation = noun_phrases.translate(model, english)
+loss = tiny_language.train(model)
+english, vietnamese = tiny_language.HELD_OUT
+translation = tiny_language.translate(model, english)
 print(f"loss {loss:.4f} nats per word")
 print(" ".join(english), "->", " ".join(translation))
 
 # %%
-cross = noun_phrases.attend(model)
+cross = tiny_language.attend(model)
 axes = cross.plot(title="Bahdanau: each row is the word that the step predicts")
 
 # %% [markdown]

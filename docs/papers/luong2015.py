@@ -22,6 +22,7 @@
 import math
 from functools import partial
 
+import tiny_language
 import torch
 
 from nmt.attention import Attention
@@ -31,7 +32,6 @@ from nmt.attention.windows import Global, LocalM, LocalP, QueryStates
 from nmt.models import Luong
 from nmt.models.decoders import LSTMDecoder
 from nmt.models.encoders import Bidirectional
-from scripts.studies import noun_phrases
 
 
 def luong(window=Global):
@@ -47,7 +47,7 @@ def luong(window=Global):
         num_heads=1,
         dropout=0.0,
         input_feeding=True,
-        vocabulary=noun_phrases.VOCABULARY,
+        vocabulary=tiny_language.VOCABULARY,
     )
 
 
@@ -181,13 +181,13 @@ print(f"p_t = {p_t:.3f}, weights", a_t.flatten().numpy().round(3), f"sum {a_t.su
 # with the global window, and once with local-m and $D = 1$, which sees only three source words around position $t$.
 
 # %%
-english, vietnamese = noun_phrases.HELD_OUT
+english, vietnamese = tiny_language.HELD_OUT
 losses, maps = {}, {}
 for name, window in {"global": Global, "local-m, D = 1": partial(LocalM, half_width=1)}.items():
     trained = luong(window)
-    losses[name] = noun_phrases.train(trained)
-    maps[name] = noun_phrases.attend(trained)
-    print(f"{name:15} loss {losses[name]:.4f} ", " ".join(noun_phrases.translate(trained, english)))
+    losses[name] = tiny_language.train(trained)
+    maps[name] = tiny_language.attend(trained)
+    print(f"{name:15} loss {losses[name]:.4f} ", " ".join(tiny_language.translate(trained, english)))
 
 # %%
 axes = maps["global"].plot(title="Luong, global attention")

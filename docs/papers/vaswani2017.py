@@ -20,6 +20,7 @@
 import math
 from functools import partial
 
+import tiny_language
 import torch
 
 from nmt.attention import Attention, MultiHeadAttention, causal_mask
@@ -31,7 +32,6 @@ from nmt.models.embeddings import sinusoids
 from nmt.models.norms import LayerNorm
 from nmt.models.transformer_layers import FeedForward, Sublayer
 from nmt.training.schedules import noam
-from scripts.studies import noun_phrases
 
 torch.manual_seed(1)
 attention = partial(Attention, ScaledDot, Global, Softmax)
@@ -45,7 +45,7 @@ model = Transformer(
     num_layers=2,
     dropout=0.0,
     norm_first=False,
-    vocabulary=noun_phrases.VOCABULARY,
+    vocabulary=tiny_language.VOCABULARY,
 )
 
 # %% [markdown]
@@ -211,16 +211,16 @@ print(f"rate at step 1: {schedule.get_last_lr()[0]:.2e}, highest, at step 4000: 
 # learning rate does.
 
 # %%
-loss = noun_phrases.train(model)
-english, vietnamese = noun_phrases.HELD_OUT
+loss = tiny_language.train(model)
+english, vietnamese = tiny_language.HELD_OUT
 print(f"loss {loss:.4f} nats per word")
-print(" ".join(english), "->", " ".join(noun_phrases.translate(model, english)))
+print(" ".join(english), "->", " ".join(tiny_language.translate(model, english)))
 
 # %%
-axes = noun_phrases.attend(model).plot(layer=1, title="Transformer: cross attention of layer 2, mean of the heads")
+axes = tiny_language.attend(model).plot(layer=1, title="Transformer: cross attention of layer 2, mean of the heads")
 
 # %%
-axes = noun_phrases.attend(model, site="decoder_self").plot(layer=0, title="Decoder self-attention of layer 1")
+axes = tiny_language.attend(model, site="decoder_self").plot(layer=0, title="Decoder self-attention of layer 1")
 
 # %% [markdown]
 # `python -m nmt.train model=transformer` trains the Transformer on the embedded corpus, and

@@ -34,7 +34,7 @@ html_title = project
 language = "en"
 extensions = ["myst_nb", "sphinx.ext.autodoc"]
 # The source folder is the root of the repository, so that the links of README.md and CONTRIBUTING.md work as they are.
-include_patterns = ["*.md", "*/README.md", "scripts/bench/peers/README.md", "docs/**.md", "docs/papers/*.py"]
+include_patterns = ["*.md", "*/README.md", "scripts/bench/peers/README.md", "docs/**.md", "docs/papers/*20*.py"]
 READ = ("data", "docs", "models", "scripts")
 exclude_patterns = [path.name for path in ROOT.iterdir() if path.is_dir() and path.name not in READ]
 root_doc = "README"

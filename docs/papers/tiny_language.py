@@ -27,16 +27,16 @@ Pair = tuple[list[str], list[str]]
 
 def noun_phrases() -> list[Pair]:
     return [
-        (f"a {adjective} {noun}".split(), f"một con {theirs} {after}".split())
-        for (noun, theirs), (adjective, after) in product(NOUNS.items(), ADJECTIVES.items())
+        (f"a {adjective} {noun}".split(), f"một con {vietnamese_noun} {vietnamese_adjective}".split())
+        for (noun, vietnamese_noun), (adjective, vietnamese_adjective) in product(NOUNS.items(), ADJECTIVES.items())
     ]
 
 
 def sentence_pairs() -> list[Pair]:
     """Each sentence of the language with its translation."""
     return [
-        ([*subject[0], verb, *thing[0]], [*subject[1], theirs, *thing[1]])
-        for subject, (verb, theirs), thing in product(noun_phrases(), VERBS.items(), noun_phrases())
+        ([*subject[0], verb, *thing[0]], [*subject[1], vietnamese_verb, *thing[1]])
+        for subject, (verb, vietnamese_verb), thing in product(noun_phrases(), VERBS.items(), noun_phrases())
     ]
 
 
@@ -83,14 +83,14 @@ def translate(model: Seq2Seq, english: list[str], longest: int = 20) -> list[str
     """Takes the most probable word at each step, until the end of the sentence."""
     source = ids([[*english, EOS]], SOURCE_WORDS)
     memory = model.encode(source, source != 0)
-    state, word, found = model.start(memory, beams=1), BOS, []
+    state, word, translation = model.start(memory, beams=1), BOS, []
     for _ in range(longest):
         log_probs, state = model.step(torch.tensor([[TARGET_WORDS.index(word)]]), state, memory)
         word = TARGET_WORDS[int(log_probs.argmax())]
         if word == EOS:
             break
-        found.append(word)
-    return found
+        translation.append(word)
+    return translation
 
 
 @torch.no_grad()
