@@ -106,8 +106,9 @@ heads = MultiHeadAttention(attention, query_dim=8, key_dim=8, num_heads=2, dropo
 x, y = torch.randn(1, 3, 8), torch.randn(1, 5, 8)
 with torch.no_grad():
     q, k, v = heads.query(x)[0], heads.key(y)[0], heads.value(y)[0]
-    each = [torch.softmax(q[:, i] @ k[:, i].T / 2, dim=-1) @ v[:, i] for i in (slice(0, 4), slice(4, 8))]  # sqrt(4) = 2
-    torch.testing.assert_close(heads(x, heads.project(y), everything)[0], heads.output(torch.cat(each, dim=-1)))
+    # Each head is 4 wide, and sqrt(4) = 2.
+    contexts = [torch.softmax(q[:, i] @ k[:, i].T / 2, dim=-1) @ v[:, i] for i in (slice(0, 4), slice(4, 8))]
+    torch.testing.assert_close(heads(x, heads.project(y), everything)[0], heads.output(torch.cat(contexts, dim=-1)))
 
 # %% [markdown]
 # ## The mask of the decoder: section 3.2.3

@@ -119,15 +119,15 @@ def navigation() -> str:
         home = page_name(contents)
         sections = {"": [home]} if of_language(home) == "en" else {"Tiếng Việt": ["README.vi", home]}
         for caption, text in captioned(contents):
-            found = [page_name((contents.parent / link).resolve()) for link in PAGE_LINK.findall(text)]
-            sections[caption] = [page for page in found if of_language(page) == of_language(home)]
+            linked = [page_name((contents.parent / link).resolve()) for link in PAGE_LINK.findall(text)]
+            sections[caption] = [page for page in linked if of_language(page) == of_language(home)]
         for caption, pages in sections.items():
-            own = [page for page in dict.fromkeys(pages) if page not in listed]
-            listed.update(own)
-            if not own:
+            unlisted = [page for page in dict.fromkeys(pages) if page not in listed]
+            listed.update(unlisted)
+            if not unlisted:
                 continue
             head = ["```{toctree}", ":hidden:", *([f":caption: {caption}"] if caption else [])]
-            trees.append("\n".join([*head, *(f"/{page}" for page in own), "```"]))
+            trees.append("\n".join([*head, *(f"/{page}" for page in unlisted), "```"]))
     return "\n\n" + "\n\n".join(trees) + "\n"
 
 

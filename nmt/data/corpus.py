@@ -97,8 +97,8 @@ def matching_prefixes(names: Iterable[str], direction: Direction) -> list[str]:
             prefixes.append(name)
             continue
         end = f".{direction.source}"
-        found = {uncompressed(Path(path)) for path in glob.glob(f"{name}{end}*") if os.path.isfile(path)}
-        matching = sorted(str(path).removesuffix(end) for path in found if path.name.endswith(end))
+        files = {uncompressed(Path(path)) for path in glob.glob(f"{name}{end}*") if os.path.isfile(path)}
+        matching = sorted(str(path).removesuffix(end) for path in files if path.name.endswith(end))
         if not matching and not any(path.is_file() for path in file_pair(name, direction)):
             raise Mistake(f"data.train contains {name}, but there is no file {name}{end}; check the pattern.")
         prefixes += matching or [name]

@@ -24,8 +24,8 @@ class SeenTexts:
         if digest in self._recent:
             return True
         # A number of numpy's own type: for one of Python, numpy would convert the whole array.
-        place = self._older.searchsorted(np.uint64(digest))
-        if place < len(self._older) and int(self._older[place]) == digest:
+        index = self._older.searchsorted(np.uint64(digest))
+        if index < len(self._older) and int(self._older[index]) == digest:
             return True
         self._recent.add(digest)
         if len(self._recent) >= _RECENT:

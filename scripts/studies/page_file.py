@@ -93,19 +93,20 @@ def bleu(translations: Sequence[str], references: Sequence[str]) -> str:
 
 def qualities(run: LoadedRun, node: str, sources: Sequence[str], references: Sequence[str]) -> Table:
     """BLEU of the page in each number format."""
-    own = build_translator([run], comparison_search(run), verbatim=True).translate([normalize(one) for one in sources])
-    rows: list[list[Cell]] = [["run", "-", bleu(own, references), "-", "-"]]
+    translator = build_translator([run], comparison_search(run), verbatim=True)
+    run_translations = translator.translate([normalize(source) for source in sources])
+    rows: list[list[Cell]] = [["run", "-", bleu(run_translations, references), "-", "-"]]
     for quantization in QUANTIZATIONS:
         data = page_data([PageRun("run", run)], quantization)
         page = in_node(PageRun("run", run), node, data)
-        translations = page.translate(sources)
+        page_translations = page.translate(sources)
         parity = compare(run, page._replace(translate=lambda lines: [""] * len(lines)), sources, references)
-        equal = sum(a == b for a, b in zip(own, translations, strict=True))
+        equal = sum(a == b for a, b in zip(run_translations, page_translations, strict=True))
         rows.append(
             [
                 f"page, {quantization}",
                 f"{len(page_text(data)) / 1e6:.2f}",
-                bleu(translations, references),
+                bleu(page_translations, references),
                 f"{equal} of {len(sources)}",
                 f"{parity.largest_difference:.1e}, {parity.mean_difference:.1e}",
             ]
@@ -138,15 +139,17 @@ def costs(browser: Browser, file: Path, sentences: Sequence[str]) -> list[Cell]:
 
     time.sleep(_SETTLED_SECONDS)
     first = spent(browser, opened)
-    found: dict[str, list[Spent]] = {_TRANSLATE: [], _WEIGH: [], _BLOCK: []}
+    costs_of_actions: dict[str, list[Spent]] = {_TRANSLATE: [], _WEIGH: [], _BLOCK: []}
     for sentence in sentences:
-        found[_TRANSLATE].append(spent(browser, lambda: browser.run(_TRANSLATE, sentence)))  # noqa: B023
+        costs_of_actions[_TRANSLATE].append(spent(browser, lambda: browser.run(_TRANSLATE, sentence)))  # noqa: B023
         for change in (_WEIGH, _BLOCK):
             browser.run(_SELECT)
             time.sleep(_SETTLED_SECONDS)
-            found[change].append(spent(browser, lambda: browser.run(change)))  # noqa: B023
+            costs_of_actions[change].append(spent(browser, lambda: browser.run(change)))  # noqa: B023
             browser.run(_REMOVE)
-    medians = [Spent(*map(median, zip(*(each[1:] or each), strict=True))) for each in found.values()]
+    medians = [
+        Spent(*map(median, zip(*(repeats[1:] or repeats), strict=True))) for repeats in costs_of_actions.values()
+    ]
     written = [f"{elapsed:.2f} s, {cpu:.2f} s CPU" for elapsed, cpu in (first, *medians)]
     return [browser.name, *written, f"{browser.memory:.0f} MiB", "; ".join(browser.faults()) or "none"]
 
