@@ -9,7 +9,7 @@ from nmt.commands.prepare_settings import PrepareSettings
 from nmt.config.direction import Direction
 from nmt.config.job import Job
 from nmt.config.schema import EMBEDDED
-from nmt.data.corpus import check_files, corpus_files, iter_parallel, read_pairs
+from nmt.data.corpus import check_files, corpus_files, iter_parallel, matching_prefixes, read_pairs
 from nmt.data.dataset import training_dataset
 from nmt.data.filters import Filters
 from nmt.data.inspection import NEW_TONE_MARKS, OLD_TONE_MARKS, Inspection, Seen, checks, inspect
@@ -83,7 +83,9 @@ def _report(job: Job[PrepareSettings]) -> None:
     """Prints the defects of every corpus and what is left for training; fills the cache that nmt.train reads."""
     settings = job.settings
     check_folder("cache_dir", settings.cache_dir)
-    direction, train, tests = settings.direction, settings.data.train, dict.fromkeys(settings.data.held_out.values())
+    train = matching_prefixes(settings.data.train, settings.direction)
+    settings = settings.model_copy(update={"data": settings.data.model_copy(update={"train": train})})
+    direction, tests = settings.direction, dict.fromkeys(settings.data.held_out.values())
     check_files([*train, *tests], direction)
     start = finished_run(settings, Path(settings.run_dir))
     cache = cache_folder(settings.cache_dir)

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from nmt.config.stored import Number, Stored, read_stored
 from nmt.data.cache import content_key, file_digest
-from nmt.data.corpus import file_pair, matching_prefixes
+from nmt.data.corpus import file_pair
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.translatable import UnknownLines
 from nmt.errors import MissingFile, Mistake
@@ -201,7 +201,7 @@ def conditions(
 def training_counts(run: LoadedRun) -> Counter[str]:
     """How often each source word occurs in the run's training corpus; empty if one of its files is missing."""
     data = run.settings.data
-    files = {prefix: file_pair(prefix, run.direction)[0] for prefix in matching_prefixes(data.train, run.direction)}
+    files = {prefix: file_pair(prefix, run.direction)[0] for prefix in data.train}
     if not all(file.is_file() for file in files.values()):
         return Counter()
     counts = Counter[str]()

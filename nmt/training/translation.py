@@ -208,11 +208,11 @@ class ParallelCorpora(Corpora[RunSettings]):
 
 
 def parallel_corpora(settings: RunSettings) -> ParallelCorpora:
-    """The corpora that a configuration names."""
+    """The corpora that a configuration names, without patterns."""
     data = settings.data
     return ParallelCorpora(
         settings.direction,
-        matching_prefixes(data.train, settings.direction),
+        data.train,
         data.valid,
         held_out=list(data.held_out.values()),
         detokenize=data.detokenize,
@@ -223,11 +223,11 @@ def check_boundaries(settings: RunSettings) -> None:
     """For a model that reads context, raises Mistake if a PREFIX.doc is damaged or no training corpus has one."""
     if not settings.context.sentences:
         return
-    data, train = settings.data, matching_prefixes(settings.data.train, settings.direction)
+    data = settings.data
     has_documents = {
-        prefix: check_documents(prefix, settings.direction) for prefix in (*train, *data.held_out.values())
+        prefix: check_documents(prefix, settings.direction) for prefix in (*data.train, *data.held_out.values())
     }
-    if not any(has_documents[prefix] for prefix in train):
+    if not any(has_documents[prefix] for prefix in data.train):
         raise Mistake(
             f"context.sentences is {settings.context.sentences}, but no training corpus has document boundaries: "
             f"add {data.train[0]}.doc, which names the document that each line belongs to, or set context=none."

@@ -134,6 +134,16 @@ def test_words_are_counted_in_the_detokenized_text(run: LoadedRun) -> None:
     assert training_counts(run._replace(settings=settings)) == {"it's": 1, "here": 2, "it": 1, "is": 1}
 
 
+def test_a_stored_name_is_not_a_pattern(run: LoadedRun) -> None:
+    """The corpora a1 and a[1] both match a*, but a[1] as a pattern matches a1 alone."""
+    one, other = (str(run.directory.path / name) for name in ("a1", "a[1]"))
+    stored = run._replace(settings=run_settings(train=[one, other]))
+    assert training_counts(stored) == {}  # the corpora are gone
+    for prefix, line in ((one, "it\n"), (other, "is\n")):
+        Path(f"{prefix}.en").write_text(line, encoding="utf-8")
+    assert training_counts(stored) == {"it": 1, "is": 1}
+
+
 def test_a_split_that_has_changed_since_training_causes_a_warning(
     files: Path, run: LoadedRun, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -22,6 +22,9 @@ def test_a_run_keeps_the_corpora_that_matched_its_pattern(
     assert first.code == 0, first.errors
     assert yaml.safe_load((corpus / "run" / "config.yaml").read_text())["data"]["train"] == ["parts/1", "parts/2"]
     assert "211 pairs" in first.errors
+    report = command("prepare", *run)
+    assert report.code == 0, report.errors
+    assert "Training data: 211 pairs" in report.output
     for language in ("en", "vi"):  # a part that comes later belongs to other runs
         (corpus / "parts" / f"3.{language}").write_text("one.\n")
     again = command("train", *run, "trainer.max_steps=4", "resume=auto")
