@@ -576,7 +576,8 @@ def test_the_page_opens_translated_and_does_what_it_offers_to_try(browser: Any, 
     example = page.request.get(f"{address}/v1/examples").json()[0]["source"]
     assert page.locator("#text").input_value() == example
     assert page.locator("#answer .translation").text_content().strip()
-    assert page.locator("#legend").text_content().startswith("Each row is a word of the translation.")
+    legend = "Each row is a word of the translation, and each column a word of the source."
+    assert page.locator("#legend").text_content().startswith(legend)
     assert page.locator("#unit").input_value() == "words"
     page.locator("#try-cell").click()
     assert page.locator("#intact .cursor").count() == 1
@@ -640,6 +641,24 @@ def test_a_language_is_named_only_where_the_letters_tell(page: Any) -> None:
     }
     languages = "texts => import('/page/lab/direction.js').then(({ languageOf }) => texts.map(languageOf))"
     assert dict(zip(expected, page.evaluate(languages, list(expected)), strict=True)) == expected
+
+
+def test_how_many_times_less_likely_is_said_up_to_a_million(page: Any) -> None:
+    written = "nats => import('/page/lab/wording.js').then(({ timesOf }) => nats.map(timesOf))"
+    changes = [0, -0.5, 7, -13.8, -14, 100, -800]
+    expected = ["1", "1.6", "1,100", "980,000", "more than a million", "more than a million", "more than a million"]
+    assert page.evaluate(written, changes) == expected
+    page.goto(page.url.replace("#", "?lang=vi#"))
+    assert page.evaluate(written, [-0.5, 800]) == ["1,6", "trên một triệu"]
+
+
+def test_the_pieces_of_the_other_choices_are_explained(page: Any) -> None:
+    translate(page)
+    page.locator("#intact text[data-row='0']").click()
+    page.locator("#alternatives button").first.wait_for()
+    assert page.locator("#alternatives-box h2").text_content() == "Other pieces at this position"
+    page.locator("#alternatives-box .term").click()
+    assert page.locator("#tip").text_content().startswith("Words and parts of words")
 
 
 LONG = "one two three one two three one two three one two three."

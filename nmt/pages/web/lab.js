@@ -22,9 +22,9 @@ import { pictureOf, pngFile, save, svgFile } from "./lab/save.js";
 import { listenToShare } from "./lab/share.js";
 import { keptIds, readAddress, selectedPlace, state, writeAddress } from "./lab/state.js";
 import { forgetSteps, hideLater, listenToSteps } from "./lab/steps.js";
-import { fillGlossary, withTerms } from "./lab/terms.js";
+import { fillGlossary, withTerm, withTerms } from "./lab/terms.js";
 import { closeMenu, forgetWords, listenToTranslation, showWords } from "./lab/translation.js";
-import { quoted, signed } from "./lab/wording.js";
+import { quoted, signed, timesOf } from "./lab/wording.js";
 import { language, otherLanguage } from "./language.js";
 import { drawLines } from "./lines.js";
 import { MEAN, SITES, choiceOf, choicesOf, differenceOf } from "./map.js";
@@ -340,9 +340,9 @@ function mattered(intact, forced) {
   const worst = differences.reduce((best, value, i) => Math.abs(value) > Math.abs(differences[best]) ? i : best, 0);
   const [total, most] = [signed(forced.log_prob - intact.log_prob), signed(differences[worst])];
   if (total === "0.00" && most === "0.00") return label("didNotMatter");
-  const change = forced.log_prob - intact.log_prob, times = Math.exp(Math.abs(change));
-  const name = times < 1.1 ? "hardlyMattered" : change < 0 ? "lessLikely" : "likelier";
-  return label(name, total, quoted(intact.pieces[worst]), most, Number(times.toPrecision(2)).toLocaleString(language));
+  const change = forced.log_prob - intact.log_prob;
+  const name = Math.abs(change) < Math.log(1.1) ? "hardlyMattered" : change < 0 ? "lessLikely" : "likelier";
+  return label(name, total, quoted(intact.pieces[worst]), most, timesOf(change));
 }
 
 /** Names the words and characters of the sentence that the run never saw in training. */
@@ -764,6 +764,7 @@ async function start() {
   element.language.textContent = label("other");
   element.language.lang = otherLanguage;
   fillGlossary();
+  part(element["alternatives-box"], "h2").replaceChildren(...withTerm(label("alternatives"), label("pieces"), "aboutPieces"));
   element.beam.dataset.name = label("beam");
   try { runs = (await latest("runs", (signal) => engine.runs(signal))).filter(({ error }) => !error); } catch (error) { report(error); return; }
   listenToPresentation(() => { if (answers.intact) draw(); drawAttribution(); });

@@ -25,16 +25,23 @@ function explain(item, text) {
 const leave = () => { tip.hidden = true; };
 addEventListener("keydown", ({ key }) => { if (key === "Escape") leave(); });
 
-/** A text in which every term can be touched. @param {string} text @returns {(Node | string)[]} */
-export const withTerms = (text) => text.split(FOUND).map((part) => {
-  const name = TERMS[part];
-  if (!name) return part;
-  const item = make("button", { type: "button", class: "term", "aria-describedby": "tip" }, part);
+/** A term that can be touched. @param {string} term @param {string} name of the label that explains it */
+function touchable(term, name) {
+  const item = make("button", { type: "button", class: "term", "aria-describedby": "tip" }, term);
   const show = () => { explain(item, label(name)); };
   for (const kind of ["pointerenter", "focus", "click"]) item.addEventListener(kind, show);
   for (const kind of ["pointerleave", "blur"]) item.addEventListener(kind, leave);
   return item;
-});
+}
+
+/** A text in which every term can be touched. @param {string} text @returns {(Node | string)[]} */
+export const withTerms = (text) => text.split(FOUND).map((part) => TERMS[part] ? touchable(part, TERMS[part]) : part);
+
+/**
+ * A text in which one more term can be touched: an everyday word, which `withTerms` would also find in quoted sentences.
+ * @param {string} text @param {string} term @param {string} name of the label that explains it @returns {(Node | string)[]}
+ */
+export const withTerm = (text, term, name) => text.split(term).flatMap((part, i) => i ? [touchable(term, name), part] : [part]);
 
 export function fillGlossary() {
   const entries = Object.entries(TERMS).filter(([term]) => term !== "nat");

@@ -1,6 +1,8 @@
 // @ts-check
 // Pieces and numbers as the lab writes them.
 
+import { label } from "../i18n.js";
+import { language } from "../language.js";
 import { withoutMark } from "../words.js";
 
 /** The text of pieces, in quotation marks. @param {string} text */
@@ -10,4 +12,12 @@ export const quoted = (text) => `“${withoutMark(text, " ")}”`;
 export function signed(value) {
   const digits = Math.abs(value).toFixed(2);
   return Number(digits) === 0 ? digits : `${value < 0 ? "−" : "+"}${digits}`;
+}
+
+const MOST_TIMES = 1e6; // nobody reads more digits, and the number has more than 300 after 700 nats
+
+/** How many times a probability grows or shrinks if its logarithm changes by so many nats. @param {number} nats */
+export function timesOf(nats) {
+  const times = Number(Math.exp(Math.abs(nats)).toPrecision(2));
+  return times > MOST_TIMES ? label("overAMillion") : times.toLocaleString(language);
 }
