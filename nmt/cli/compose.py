@@ -1,6 +1,5 @@
 """From arguments to a job: Hydra composes the YAML files, and the schema validates the result."""
 
-import itertools
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from nmt.cli.arguments import for_hydra
 from nmt.cli.configs import Composed, choices_in, composed_config, is_group, one_sentence, plain_config
-from nmt.cli.overrides import parsed, values_of
+from nmt.cli.overrides import jobs_of_sweep, parsed
 from nmt.cli.settings_class import settings_class
 from nmt.config.job import Job
 from nmt.config.keys import normal_form
@@ -76,15 +75,8 @@ def run_hydra(name: str, task: Callable[[Composed], object], overrides: Sequence
         hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name=name)(task)()
     except (HydraException, OmegaConfBaseException) as error:
         composed_config(name, [override for override in overrides if override.is_hydra_override()])
-        arguments = [
-            [f"{override.get_key_element()}={value}" for value in values_of(override)]
-            if override.is_discrete_sweep()
-            else [str(override.input_line)]
-            for override in overrides
-            if not override.is_hydra_override() and (override.is_discrete_sweep() or not override.is_sweep_override())
-        ]
-        for combination in itertools.product(*arguments):  # the first invalid job raises its own error
-            composed_config(name, parsed(name, combination))
+        for job in jobs_of_sweep(overrides):  # the first invalid job raises its own error
+            composed_config(name, parsed(name, job))
         raise Mistake(one_sentence(error)) from error
 
 

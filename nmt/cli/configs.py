@@ -3,6 +3,7 @@
 import copy
 import functools
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -11,7 +12,7 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.types import Override
 from hydra.errors import ConfigCompositionException, HydraException, MissingConfigException
-from omegaconf import OmegaConf
+from omegaconf import OmegaConf, flag_override
 from omegaconf.errors import (
     ConfigAttributeError,
     ConfigKeyError,
@@ -104,6 +105,20 @@ def plain_config(composed: Composed, whole: bool) -> Config:
     except MissingMandatoryValue as error:
         values = leaves(OmegaConf.to_container(config, resolve=False))
         raise Mistake(missing(key for key, value in values.items() if value == "???")) from error
+    except OmegaConfBaseException as error:
+        raise Mistake(one_sentence(error)) from error
+    finally:
+        hydra_config.cfg = former
+
+
+def sweep_folder(composed: Composed, job: int) -> Path:
+    """The folder that Hydra gives to a job of a sweep, which has this number and this configuration."""
+    hydra_config = HydraConfig.instance()
+    former, hydra_config.cfg = hydra_config.cfg, composed
+    try:
+        with flag_override(composed, ["readonly", "struct"], [False, False]):
+            composed.hydra.job.num = job
+        return Path(str(composed.hydra.sweep.dir), str(composed.hydra.sweep.subdir))
     except OmegaConfBaseException as error:
         raise Mistake(one_sentence(error)) from error
     finally:

@@ -63,20 +63,20 @@ def has_hydras_sweeper(overrides: Iterable[Override]) -> bool:
     return not any(override.key_or_group in ("hydra/sweeper", "hydra.sweeper._target_") for override in overrides)
 
 
-def jobs_of_sweep(overrides: Iterable[Override]) -> list[list[str]]:
-    """The overrides of each job of Hydra's own sweeper, in the order of the jobs' numbers."""
-    settings = [override for override in overrides if not override.is_hydra_override()]
-    return [
-        list(job)
-        for job in itertools.product(
-            *(
-                [f"{override.get_key_element()}={value}" for value in values_of(override)]
-                if override.is_discrete_sweep()
-                else [str(override.input_line)]
-                for override in settings
-            )
+def jobs_of_sweep(overrides: Iterable[Override]) -> Iterator[tuple[str, ...]]:
+    """The overrides of each job of Hydra's own sweeper, in the order of the jobs' numbers.
+
+    Intervals, which only other sweepers know, are left out.
+    """
+    return itertools.product(
+        *(
+            [f"{override.get_key_element()}={value}" for value in values_of(override)]
+            if override.is_discrete_sweep()
+            else [str(override.input_line)]
+            for override in overrides
+            if not override.is_hydra_override() and (override.is_discrete_sweep() or not override.is_sweep_override())
         )
-    ]
+    )
 
 
 def _number_of_values(override: Override) -> float:

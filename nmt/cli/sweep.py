@@ -23,6 +23,7 @@ from omegaconf import OmegaConf
 from pydantic import ConfigDict
 
 from nmt.cli.compose import job_of, run_hydra
+from nmt.cli.configs import composed_config, sweep_folder
 from nmt.cli.log import log_to_standard_error
 from nmt.cli.overrides import has_hydras_sweeper, jobs_of_sweep, parsed
 from nmt.config.job import JobRecord
@@ -117,7 +118,8 @@ def run_sweep(name: str, run: str, after_sweep: str | None, run_directory: str |
         records: list[JobRecord] = []
         try:
             run_hydra(name, run_job, overrides)
-            records = _missing_records(overrides, shared, {int(file.stem) for file in folder.glob("*.json")})
+            hydras = [text for text in settings if text.startswith("hydra")]
+            records = _missing_records(sweep, overrides, hydras)
         finally:
             records = sorted([*records, *map(_read, folder.glob("*.json"))])
             if after_sweep and records and rank() == 0:
@@ -146,19 +148,25 @@ def _records_in(folder: Path | None) -> Iterator[Path]:
                 path.rmdir()
 
 
-def _missing_records(overrides: Sequence[Override], folder: Path, found: set[int]) -> list[JobRecord]:
+def _missing_records(sweep: Sweep, overrides: Sequence[Override], hydras: Sequence[str]) -> list[JobRecord]:
     """Records for the jobs that left none, although the sweep has ended; other sweepers than Hydra's choose their own.
 
     A job leaves no record if its machine or its launcher fails before it begins, or if it writes to another folder.
+    `hydras` are all of Hydra's settings in the sweep, of which nmt has chosen some.
     """
     if not has_hydras_sweeper(overrides):
         return []
-    error = f"left no record in {folder}: see the logs of the launcher, which must run jobs where this folder is shared"
-    missing = [
-        JobRecord(number=number, folder=str(folder / str(number)), overrides=job, exit_code=1, error=error)
-        for number, job in enumerate(jobs_of_sweep(overrides))
-        if number not in found
-    ]
+    error = (
+        f"left no record in {sweep.records.parent}: see the logs of the launcher, which must run jobs "
+        "where this folder is shared"
+    )
+    found, missing = {int(file.stem) for file in sweep.records.glob("*.json")}, list[JobRecord]()
+    for number, job in enumerate(jobs_of_sweep(overrides)):
+        if number not in found:
+            folder = sweep_folder(composed_config(sweep.name, parsed(sweep.name, [*hydras, *job])), number).absolute()
+            if sweep.resumable and not sweep.named:
+                folder = folder.parent / job_name(job)
+            missing.append(JobRecord(number=number, folder=str(folder), overrides=list(job), exit_code=1, error=error))
     for record in missing if rank() == 0 else []:
         logger.error("Job %d (%s) %s", record.number, " ".join(record.overrides), error)
     return missing

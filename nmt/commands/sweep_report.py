@@ -16,7 +16,7 @@ def sweep_report(records: Sequence[JobRecord]) -> str:
     A run whose references differ from those of the first run has no result either.
     """
     columns = varying_overrides(records)
-    systems, without_result, references = [], {}, None
+    systems, without_result, references, compared = [], {}, None, list[Path]()
     for index, record in enumerate(records):
         differing = {key: values[index] for key, values in columns.items()}
         run = RunDirectory(Path(record.folder))
@@ -32,11 +32,12 @@ def sweep_report(records: Sequence[JobRecord]) -> str:
             )  # the device on which the run was scored
             system, references = run_system(run.path, device, split, differing, references)
             systems.append(system)
+            compared.append(run.path)
         except Mistake as error:
             without_result[name] = f"not compared: {error}"
     if references is None:
         return "\n".join(["No job has a result:", "", *(f"- {job}: {why}" for job, why in without_result.items())])
-    return report(systems, references, Path(records[0].folder).parent, without_result).printed()
+    return report(systems, references, compared[0].parent, without_result).printed()
 
 
 def varying_overrides(records: Sequence[JobRecord]) -> dict[str, list[str]]:

@@ -23,7 +23,7 @@ from nmt.cli.command import command
 from nmt.cli.compose import choices_and_values
 from nmt.cli.help import help_text
 from nmt.cli.overrides import parsed
-from nmt.config.job import Job
+from nmt.config.job import Job, JobRecord
 from nmt.config.nodes import CONFIGS
 
 Compose = Callable[..., tuple[int, list[Job]]]
@@ -39,10 +39,10 @@ def compose(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Compose
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
 
-    def run(name: str, *overrides: str, words: str | None = None) -> tuple[int, list[Job]]:
+    def run(name: str, *overrides: str, words: str | None = None, **sweep: str) -> tuple[int, list[Job]]:
         monkeypatch.setattr(sys, "argv", [f"nmt.{name}", *overrides])
         with pytest.raises(SystemExit) as stopped:
-            command(name, "What it does.", "recorder:run", words=words)
+            command(name, "What it does.", "recorder:run", words=words, **sweep)
         return int(stopped.value.code or 0), jobs
 
     # --hydra-help makes Hydra log to the present standard output, which later tests no longer have.
@@ -706,4 +706,40 @@ def test_a_job_of_a_sweep_that_leaves_no_record_is_named_and_fails(
     code, jobs = compose("train", "-m", "seed=range(1,4)", "scorer=dot,general")
     assert (code, len(jobs)) == (1, 6)
     [sentence] = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
-    assert sentence.startswith("Job 1 (seed=1 scorer=general) left no record in .: see the logs of the launcher")
+    assert re.match(r"Job 1 \(seed=1 scorer=general\) left no record in /.*: see the logs of the launcher", sentence)
+
+
+class Directory:
+    """A folder for runs, of which none is there."""
+
+    started = finished = False
+    best_value = 0.0
+
+    def __init__(self, path: Path) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("arguments", "folders"),
+    [
+        (["sweep_dir=s"], ["s/scorer=dot,seed=1", "s/scorer=dot,seed=2"]),
+        (["sweep_dir=s", "hydra.sweep.subdir=${hydra:job.num}_${seed}"], ["s/0_1", "s/1_2"]),
+        (["hydra.sweep.dir=s"], ["s/0", "s/1"]),
+        (["hydra.sweep.dir='s_${scorer.name}'", "+scorer.name=x"], ["s_x/0", "s_x/1"]),
+        ([], ["runs/sweeps/TIME/0", "runs/sweeps/TIME/1"]),
+    ],
+)
+def test_a_job_without_a_record_has_the_folder_in_which_it_would_be(
+    compose: Compose, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: list[str], folders: list[str]
+) -> None:
+    records: list[JobRecord] = []
+    monkeypatch.setattr(sys.modules["recorder"], "report", records.extend, raising=False)
+    monkeypatch.setattr(sys.modules["recorder"], "Directory", Directory, raising=False)
+    own = nmt.cli.sweep.write_json
+    monkeypatch.setattr(
+        nmt.cli.sweep, "write_json", lambda path, content: content["number"] != 1 and own(path, content)
+    )
+    more = {"after_sweep": "recorder:report", "run_directory": "recorder:Directory"}
+    assert compose("train", "-m", "seed=1,2", "scorer=dot", *arguments, **more)[0] == 1
+    found = [str(Path(record.folder).relative_to(tmp_path)) for record in records]
+    assert [re.sub(r"/[0-9_-]{19}/", "/TIME/", folder) for folder in found] == folders
