@@ -115,6 +115,19 @@ def test_the_page_opens_with_a_sentence_in_its_language(page: Any) -> None:
         assert page.locator("#text").get_attribute("lang") == language
 
 
+def test_sixteen_columns_and_the_title_fit_on_a_phone(page: Any) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto("/?lang=vi#run=vi-en&unit=words&text=Thành phố đã mở một cây cầu mới bắc qua con sông vào thứ Hai.")
+    page.locator("#results[aria-busy='false'] #intact .cell").first.wait_for()
+    assert page.locator("#intact text[data-column]").count() == 16, "15 words, and the end"
+    for name in ("#intact .scroll", "h1"):
+        shown, needed = page.locator(name).evaluate("item => [item.clientWidth, item.scrollWidth]")
+        assert needed <= shown, name
+    drawing = page.locator("#intact svg").bounding_box()
+    for label in page.locator("#intact text[data-column]").all():
+        assert label.bounding_box()["y"] >= drawing["y"], "the whole label is in the drawing"
+
+
 def test_the_direction_is_swapped(page: Any) -> None:
     translate(page, "We drink tea.")
     text = page.locator("#answer .translation").text_content()

@@ -18,6 +18,7 @@ import { listen, magnified, marked, measured, picture, replace, short, svg, widt
  * @property {number} top
  * @property {number} width
  * @property {number} height
+ * @property {boolean} [upright] whether the labels of the columns run straight up, which takes the least width
  * @property {number} [legend] where the color scale begins, if the drawing has one
  */
 /**
@@ -32,16 +33,19 @@ import { listen, magnified, marked, measured, picture, replace, short, svg, widt
  *   called while a cell is dragged up or down, and with `done` when it is released
  */
 
-const GAP = 1, DRAG_PIXELS = 120, LEGEND = 24, LONGEST_LABEL = 130, MOST_CELL = 56, LEAST_CELL = 20, LEAST_ACROSS = 18;
+const GAP = 1, DRAG_PIXELS = 120, LEGEND = 24, LONGEST_LABEL = 130, MOST_CELL = 56, LEAST_CELL = 20, LEAST_ACROSS = 18, LEAST_UPRIGHT = 15;
 const WIDEST = 2; // a cell, as a multiple of its height
 
 /** How far the last labels, which are slanted, end to the right of the cells. @param {number[]} widths @param {number} cell */
 const beyond = (widths, cell) => Math.max(...widths.map((width, i) => width * Math.SQRT1_2 - (widths.length - i - 0.5) * cell), 0);
 
-/** The size of a layout with a legend. @param {Pick<AttentionMap, "rows" | "columns">} map @param {Pick<Layout, "cell" | "across" | "left" | "top">} cells */
-function annotatedSize({ rows, columns }, { cell, across, left, top }) {
-  const bottom = top + cell * rows.length, over = beyond(columns.map((text) => widthOf(text)), across);
-  return { cell, across, left, top, width: left + Math.max(across * columns.length + Math.ceil(over), 160), height: bottom + LEGEND, legend: bottom + 10 };
+/** How high the labels of the columns are. @param {Pick<AttentionMap, "columns">} map @param {boolean} upright */
+const heightOfLabels = ({ columns }, upright) => Math.ceil(Math.max(...columns.map((text) => widthOf(text)), 34) * (upright ? 1 : Math.SQRT1_2)) + (upright ? 0 : 10);
+
+/** The size of a layout with a legend. @param {Pick<AttentionMap, "rows" | "columns">} map @param {Pick<Layout, "cell" | "across" | "left" | "top" | "upright">} cells */
+function annotatedSize({ rows, columns }, { cell, across, left, top, upright }) {
+  const bottom = top + cell * rows.length, over = upright ? 0 : beyond(columns.map((text) => widthOf(text)), across);
+  return { cell, across, left, top, upright, width: left + Math.max(across * columns.length + Math.ceil(over), 160), height: bottom + LEGEND, legend: bottom + 10 };
 }
 
 /**
@@ -51,18 +55,21 @@ function annotatedSize({ rows, columns }, { cell, across, left, top }) {
  */
 export function annotatedLayout(place, { rows, columns }) {
   const widths = columns.map((text) => widthOf(text));
-  const left = Math.max(...rows.map((text) => widthOf(text)), 62), top = Math.ceil(Math.max(...widths, 34) * Math.SQRT1_2) + 10;
+  const left = Math.max(...rows.map((text) => widthOf(text)), 62);
+  const wide = (/** @type {HTMLElement} */ (place.parentElement).clientWidth - 6) / magnified() - left;
+  const fitsSlanted = (/** @type {number} */ across) => across * columns.length + beyond(widths, across) <= wide;
+  const upright = !fitsSlanted(LEAST_ACROSS) && LEAST_UPRIGHT * columns.length <= wide;
+  const fits = upright ? (/** @type {number} */ across) => across * columns.length <= wide : fitsSlanted;
+  const top = heightOfLabels({ columns }, upright);
   const above = place.getBoundingClientRect().top + scrollY;
   const high = (innerHeight - (above < innerHeight / 2 ? above : 0)) / magnified() - top - LEGEND - 24;
-  const wide = (/** @type {HTMLElement} */ (place.parentElement).clientWidth - 6) / magnified() - left;
   let cell = clamp(Math.floor(high / rows.length), MOST_CELL, LEAST_CELL);
-  const fits = (/** @type {number} */ across) => across * columns.length + beyond(widths, across) <= wide;
   while (cell > LEAST_CELL && !fits(cell)) cell--;
   let across = cell;
-  while (across > LEAST_ACROSS && !fits(across)) across--;
+  while (across > (upright ? LEAST_UPRIGHT : LEAST_ACROSS) && !fits(across)) across--;
   while (across < cell * WIDEST && fits(across + 1)) across++;
   return {
-    font: 13, rows: rows.map((text) => short(text)), columns: columns.map((text) => short(text)), ...annotatedSize({ rows, columns }, { cell, across, left, top }),
+    font: 13, rows: rows.map((text) => short(text)), columns: columns.map((text) => short(text)), ...annotatedSize({ rows, columns }, { cell, across, left, top, upright }),
   };
 }
 
@@ -77,9 +84,10 @@ export function leastWidth({ rows, columns }) {
  * @param {{ map: AttentionMap, layout: Layout }[]} several @returns {Layout[]}
  */
 export function alignedLayouts(several) {
-  const least = (/** @type {"cell" | "across" | "left" | "top"} */ key, /** @type {(...numbers: number[]) => number} */ of) => of(...several.map(({ layout }) => layout[key]));
-  const cell = least("cell", Math.min), across = least("across", Math.min), left = least("left", Math.max), top = least("top", Math.max);
-  return several.map(({ map, layout }) => ({ ...layout, ...annotatedSize(map, { cell, across, left, top }) }));
+  const least = (/** @type {"cell" | "across" | "left"} */ key, /** @type {(...numbers: number[]) => number} */ of) => of(...several.map(({ layout }) => layout[key]));
+  const cell = least("cell", Math.min), across = least("across", Math.min), left = least("left", Math.max);
+  const upright = several.some(({ layout }) => layout.upright), top = Math.max(...several.map(({ map }) => heightOfLabels(map, upright)));
+  return several.map(({ map, layout }) => ({ ...layout, ...annotatedSize(map, { cell, across, left, top, upright }) }));
 }
 
 /**
@@ -115,7 +123,7 @@ export function bareLayout(place, { rows, columns }) {
  * @returns {Drawing}
  */
 export function drawHeatMap(place, map, layout, { most, selection, name, signed = false, choose, tip, drag }) {
-  const { cell, across, font, left, top } = layout;
+  const { cell, across, font, left, top, upright } = layout;
   const wide = across * map.columns.length, high = cell * map.rows.length;
   const root = picture(layout.width, layout.height, name);
   if (font !== 13) root.style.fontSize = `${font}px`;
@@ -133,8 +141,8 @@ export function drawHeatMap(place, map, layout, { most, selection, name, signed 
   );
   const below = font * 0.35; // from the middle of a line to its baseline
   layout.columns.forEach((text, column) => {
-    const transform = `translate(${left + (column + 0.5) * across + below / 2} ${top - 5}) rotate(-45)`;
-    label(text, map.columns[column], { "data-column": column }, { transform }, { transform, x: 0, y: -0.75 * font, width: top * Math.SQRT2, height: font });
+    const transform = `translate(${left + (column + 0.5) * across + (upright ? below : below / 2)} ${top - 5}) rotate(${upright ? -90 : -45})`;
+    label(text, map.columns[column], { "data-column": column }, { transform }, { transform, x: 0, y: -0.75 * font, width: upright ? top : top * Math.SQRT2, height: font });
   });
   layout.rows.forEach((text, row) => {
     const y = top + row * cell;
