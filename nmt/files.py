@@ -300,14 +300,20 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_close_inherited_locks)
 
 
-def existing_file(key: str, value: Any) -> Path:
-    """The file named by a configuration key. Raises Mistake if it does not exist or is a folder."""
+def existing_file(key: str, value: Any, compressed: Iterable[str] = ()) -> Path:
+    """The file named by a configuration key. Raises Mistake if it does not exist or is a folder.
+
+    `compressed` are the endings of compressed files that the command can read.
+    """
     path = Path(str(value))
     if path.is_dir():
         raise Mistake(f"{key} is {path}, which is a folder; name a file.")
     if path.exists() and not path.is_file():
         raise Mistake(f"{key} is {path}, which is a device or a pipe; save its contents to a file, and name that.")
     if not path.is_file():
+        for archive in (path.with_name(f"{path.name}{ending}") for ending in compressed):
+            if archive.is_file():
+                raise Mistake(f"{key} is {path}, which does not exist: name {archive}, which is read as it is.")
         raise Mistake(f"{key} is {path}, which does not exist{how_to_unpack(path) or '; check the path.'}")
     return path
 

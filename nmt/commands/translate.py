@@ -25,7 +25,7 @@ from nmt.pace import Pace
 from nmt.runs.directory import tokenizer_hashes
 from nmt.runs.load import LoadedRun
 from nmt.runs.search import build_translator, search_config
-from nmt.text.compressed import compression
+from nmt.text.compressed import COMPRESSED, compression
 from nmt.text.lines import text_lines
 
 logger = logging.getLogger(__name__)
@@ -154,7 +154,7 @@ def _input_files(names: Sequence[str]) -> list[Path]:
                 raise Mistake(f"input is {name}, which matches no file; check the pattern.")
             paths += map(Path, matching)
         else:
-            paths.append(existing_file("input", name))
+            paths.append(existing_file("input", name, COMPRESSED))
     return list(dict.fromkeys(paths))
 
 

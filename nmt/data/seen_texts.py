@@ -1,4 +1,4 @@
-"""Which texts of a corpus have occurred before, in 8 bytes for each of them."""
+"""Which texts of a corpus have occurred before, in 8 bytes for each of them, and 16 at the peak."""
 
 import hashlib
 

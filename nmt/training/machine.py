@@ -30,7 +30,7 @@ def choose_machine(settings: TrainerSettings) -> Machine:
     """The machine that the options under trainer select.
 
     Warns if there are more CPU processes than cores. Raises Mistake if there are far more, if there are none, if
-    torchrun or SLURM has started another number of processes, or if Lightning rejects an option.
+    torchrun or SLURM has started a different number of processes, or if Lightning rejects an option.
     """
     if str(settings.devices) in ("0", "[]"):
         raise Mistake(

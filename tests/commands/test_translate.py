@@ -231,6 +231,7 @@ def test_shards_share_the_parts_of_all_files(
         ({"shard": "8"}, "shard is 8; it must be I/N"),
         ({"input": ["x/*.en"]}, r"input is x/\*\.en, which matches no file; check the pattern"),
         ({"input": ["x.en"]}, r"input is x\.en, which does not exist; check the path"),
+        ({"input": ["packed.en"]}, r"input is packed\.en, which does not exist: name packed\.en\.gz, which is read"),
         ({"input": ["a.en", "other/a.en"]}, r"a\.en and other/a\.en would both become a\.vi: rename one"),
         ({"output": "a.en"}, r"output is a\.en, but a\.en is a file; choose another folder"),
     ],
@@ -238,6 +239,7 @@ def test_shards_share_the_parts_of_all_files(
 def test_files_that_cannot_be_translated_are_a_mistake(files: Job, changes: dict[str, Any], sentence: str) -> None:
     Path("other").mkdir()
     Path("other/a.en").write_text("one\n")
+    Path("packed.en.gz").touch()
 
     def run() -> None:
         translate(changed(files, **changes))
