@@ -52,9 +52,9 @@ export function fillTable(table, rows) {
     (r === 0 || c === 0) && text ? make("th", { scope: r === 0 ? "col" : "row" }, text) : make("td", {}, text)))));
 }
 
-/** The arrow keys move the focus among the buttons of a table in this place, one of which the Tab key reaches. @param {HTMLElement} place the table, or what contains it */
-export function listenToTable(place) {
-  place.addEventListener("keydown", (event) => {
+/** The arrow keys move the focus among the buttons of a table in this container, one of which the Tab key reaches. @param {HTMLElement} container the table, or what contains it */
+export function listenToTable(container) {
+  container.addEventListener("keydown", (event) => {
     const move = ARROWS[event.key], from = hit(event, "button"), cell = /** @type {HTMLTableCellElement | null} */ (from?.closest("td"));
     const table = /** @type {HTMLTableElement | null} */ (hit(event, "table"));
     if (!move || !from || !cell || !table || hasModifier(event)) return;

@@ -83,9 +83,9 @@ for (const [kind, isPointer] of /** @type {[string, boolean][]} */ ([["pointerdo
   addEventListener(kind, () => { document.documentElement.classList.toggle("by-pointer", isPointer); }, { capture: true });
 }
 
-/** Puts a drawing into the page without losing the focus. @param {HTMLElement} place @param {SVGElement} root */
-export function replace(place, root) {
-  const focused = place.contains(document.activeElement);
-  place.replaceChildren(root);
+/** Puts a drawing into the page without losing the focus. @param {HTMLElement} container @param {SVGElement} root */
+export function replace(container, root) {
+  const focused = container.contains(document.activeElement);
+  container.replaceChildren(root);
   if (focused) root.focus({ preventScroll: true });
 }

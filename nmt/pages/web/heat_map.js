@@ -51,17 +51,17 @@ function annotatedSize({ rows, columns }, { cell, across, left, top, upright }) 
 /**
  * The layout with the names of the axes and a legend. All of it is in the window if its cells remain large enough to
  * be read and hit. A place below the first window gets a window of its own.
- * @param {HTMLElement} place @param {AttentionMap} map @returns {Layout}
+ * @param {HTMLElement} container @param {AttentionMap} map @returns {Layout}
  */
-export function annotatedLayout(place, { rows, columns }) {
+export function annotatedLayout(container, { rows, columns }) {
   const widths = columns.map((text) => widthOf(text));
   const left = Math.max(...rows.map((text) => widthOf(text)), 62);
-  const wide = (/** @type {HTMLElement} */ (place.parentElement).clientWidth - 6) / magnified() - left;
+  const wide = (/** @type {HTMLElement} */ (container.parentElement).clientWidth - 6) / magnified() - left;
   const fitsSlanted = (/** @type {number} */ across) => across * columns.length + beyond(widths, across) <= wide;
   const upright = !fitsSlanted(LEAST_ACROSS) && LEAST_UPRIGHT * columns.length <= wide;
   const fits = upright ? (/** @type {number} */ across) => across * columns.length <= wide : fitsSlanted;
   const top = heightOfLabels({ columns }, upright);
-  const above = place.getBoundingClientRect().top + scrollY;
+  const above = container.getBoundingClientRect().top + scrollY;
   const high = (innerHeight - (above < innerHeight / 2 ? above : 0)) / magnified() - top - LEGEND - 24;
   let cell = clamp(Math.floor(high / rows.length), MOST_CELL, LEAST_CELL);
   while (cell > LEAST_CELL && !fits(cell)) cell--;
@@ -92,10 +92,10 @@ export function alignedLayouts(several) {
 
 /**
  * The layout without names and legend. Cells are as large as the width allows, but never too small to read.
- * @param {HTMLElement} place @param {AttentionMap} map @returns {Layout}
+ * @param {HTMLElement} container @param {AttentionMap} map @returns {Layout}
  */
-export function bareLayout(place, { rows, columns }) {
-  const room = place.clientWidth;
+export function bareLayout(container, { rows, columns }) {
+  const room = container.clientWidth;
   const guess = Math.max(...rows.map((text) => measured(text, 14)), 20);
   const cell = clamp(Math.floor((room - Math.min(guess, LONGEST_LABEL) - 46) / columns.length), 34, 15);
   const font = clamp(Math.round(cell * 0.62), 14, 11);
@@ -119,10 +119,10 @@ export function bareLayout(place, { rows, columns }) {
  */
 
 /**
- * @param {HTMLElement} place @param {AttentionMap} map @param {Layout} layout @param {Look} look
+ * @param {HTMLElement} container @param {AttentionMap} map @param {Layout} layout @param {Look} look
  * @returns {Drawing}
  */
-export function drawHeatMap(place, map, layout, { most, selection, name, signed = false, choose, tip, drag }) {
+export function drawHeatMap(container, map, layout, { most, selection, name, signed = false, choose, tip, drag }) {
   const { cell, across, font, left, top, upright } = layout;
   const wide = across * map.columns.length, high = cell * map.rows.length;
   const root = picture(layout.width, layout.height, name);
@@ -165,9 +165,9 @@ export function drawHeatMap(place, map, layout, { most, selection, name, signed 
   select(selection);
   if (choose) listen(root, map, selection, choose);
   if (drag) listenToDrag(root, map, drag, paint);
-  const before = drawn.get(/** @type {Element} */ (place.firstElementChild));
+  const before = drawn.get(/** @type {Element} */ (container.firstElementChild));
   drawn.set(root, { map, cells });
-  replace(place, root);
+  replace(container, root);
   if (before) grow(before, { map, cells });
   return {
     select,

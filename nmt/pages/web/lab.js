@@ -159,7 +159,7 @@ async function watched(question, isLatest) {
     showNames();
     showVerdict(element.intact, "");
   }
-  const found = await latest("translate", (signal) => engine.translate({ ...question, ...growing ? selectedPlace() : {} }, signal, ({ text, beams, map }) => {
+  const result = await latest("translate", (signal) => engine.translate({ ...question, ...growing ? selectedPlace() : {} }, signal, ({ text, beams, map }) => {
     steps.push(beams);
     if (!map || !isLatest()) return;
     paragraph.textContent = text;
@@ -169,7 +169,7 @@ async function watched(question, isLatest) {
     const shown = selectedMap(map, 0, 0);
     drawMap(element.intact, shown, shown.most, null, () => {}, annotatedLayout(part(element.intact, ".map"), shown));
   }));
-  return { steps, ...found };
+  return { steps, ...result };
 }
 
 /** @type {Map<string, Description>} */
@@ -415,10 +415,10 @@ const piecesOf = (name) => (name === "changed" ? answers.changed : name === "oth
 
 /** The maps of all heads of the selected site, of one run or both. @returns {import("./lab/heads.js").Shown[]} */
 function headsShown() {
-  const { layer, head, otherLayer, otherHead, site } = state, own = answers.intact?.maps[site], other = answers.other?.maps[site];
+  const { layer, head, otherLayer, otherHead, site } = state, first = answers.intact?.maps[site], second = answers.other?.maps[site];
   return [
-    ...own ? [/** @type {const} */ ({ run: subject.run, maps: own, layer, head, layerKey: "layer", headKey: "head" })] : [],
-    ...other ? [/** @type {const} */ ({ run: subject.second, maps: other, layer: otherLayer, head: otherHead, layerKey: "otherLayer", headKey: "otherHead" })] : [],
+    ...first ? [/** @type {const} */ ({ run: subject.run, maps: first, layer, head, layerKey: "layer", headKey: "head" })] : [],
+    ...second ? [/** @type {const} */ ({ run: subject.second, maps: second, layer: otherLayer, head: otherHead, layerKey: "otherLayer", headKey: "otherHead" })] : [],
   ];
 }
 
@@ -427,10 +427,10 @@ function headsShown() {
  * @param {(cell: Cell) => void} choose @param {import("./heat_map.js").Layout} layout @param {import("./heat_map.js").Look["drag"]} [dragged]
  */
 function drawMap(section, map, most, selected, choose, layout, dragged) {
-  const place = part(section, ".map"), name = `${part(section, "h2").textContent}: ${label(state.site)}`;
+  const container = part(section, ".map"), name = `${part(section, "h2").textContent}: ${label(state.site)}`;
   const look = { most, selection: selected, name, choose, drag: dragged, tip: tipOf(map) };
-  if (state.view === "lines") drawLines(place, map, look);
-  else drawHeatMap(place, map, layout, look);
+  if (state.view === "lines") drawLines(container, map, look);
+  else drawHeatMap(container, map, layout, look);
 }
 
 /** The difference between two maps with the same rows: after and before a change, or of two runs for one translation. @param {LabMap | null} first */
@@ -565,10 +565,10 @@ async function fillExamples() {
   try { examples = await latest("examples", (signal) => engine.examples(run, signal)); } catch (error) { report(error); }
   if (run !== state.run) return;
   const example = (/** @type {string} */ text, name = text) => button(name, () => { element.text.value = text; begin(text); });
-  const aligned = examples.filter((pair) => pair.aligned), own = examples.filter((pair) => !pair.aligned);
-  const buttons = (own.length ? own : aligned).slice(0, 6).map((pair) => example(pair.source));
+  const aligned = examples.filter((pair) => pair.aligned), unaligned = examples.filter((pair) => !pair.aligned);
+  const buttons = (unaligned.length ? unaligned : aligned).slice(0, 6).map((pair) => example(pair.source));
   // A run of the embedded corpus, which has no sentences of its own, has learned no other text.
-  const outside = own.length ? undefined : OUTSIDE[runNamed(run)?.source ?? ""];
+  const outside = unaligned.length ? undefined : OUTSIDE[runNamed(run)?.source ?? ""];
   if (outside) buttons.splice(3, 0, example(outside, `${outside} (${label("outside")})`));
   element.examples.replaceChildren(...buttons);
   setPairs(aligned, report);
@@ -737,8 +737,8 @@ function listenToPage() {
 
 /** Shows what the address says. @param {string} [typed] a sentence that somebody typed before the page was ready */
 async function restore(typed = "") {
-  const own = runs.find(({ source }) => source === language); // a visitor types in the language of the page
-  readAddress([...own ? [own] : [], ...runs].map(({ name }) => name));
+  const preferred = runs.find(({ source }) => source === language); // a visitor types in the language of the page
+  readAddress([...preferred ? [preferred] : [], ...runs].map(({ name }) => name));
   fitAttribution();
   fillRuns();
   element.text.value = state.text || typed;

@@ -7,9 +7,9 @@ const LINE = 26, MIDDLE = 190, TOP = 24;
 
 /**
  * Takes what `drawHeatMap` takes, except a layout.
- * @param {HTMLElement} place @param {import("./map.js").AttentionMap} map @param {import("./heat_map.js").Look} look
+ * @param {HTMLElement} container @param {import("./map.js").AttentionMap} map @param {import("./heat_map.js").Look} look
  */
-export function drawLines(place, map, { most, selection, name, choose, tip }) {
+export function drawLines(container, map, { most, selection, name, choose, tip }) {
   const left = Math.max(...map.columns.map((text) => widthOf(text))), right = Math.max(...map.rows.map((text) => widthOf(text)));
   const root = picture(left + MIDDLE + right, TOP + 8 + LINE * Math.max(map.rows.length, map.columns.length), name);
   const { row: chosenRow, column: chosenColumn } = selection ?? { row: null, column: null };
@@ -34,5 +34,5 @@ export function drawLines(place, map, { most, selection, name, choose, tip }) {
     }, ...marked(short(text)), svg("title", {}, text))));
   }
   if (choose) listen(root, map, selection, choose);
-  replace(place, root);
+  replace(container, root);
 }

@@ -106,8 +106,8 @@ function within(ids, limit) {
 }
 
 /** @param {Run} run @param {Asked} question @returns {SearchSettings} */
-function settingsOf({ stored: { search: own } }, { beam_size: beamSize, length_penalty: lengthPenalty }) {
-  return { ...own, beam_size: beamSize ?? own.beam_size, length_penalty: lengthPenalty ?? own.length_penalty };
+function settingsOf({ stored: { search: configured } }, { beam_size: beamSize, length_penalty: lengthPenalty }) {
+  return { ...configured, beam_size: beamSize ?? configured.beam_size, length_penalty: lengthPenalty ?? configured.length_penalty };
 }
 
 /** What the decoder reads of a source; not for a changed encoder. @param {Run} run @param {number[]} source @returns {Reading} */
@@ -177,9 +177,9 @@ function likeliest(numbers, count) {
   const best = [];
   for (let index = 0; index < numbers.length; index++) {
     if (best.length === count && numbers[index] <= numbers[best[count - 1]]) continue;
-    let place = best.length;
-    while (place && numbers[best[place - 1]] < numbers[index]) place--;
-    best.splice(place, 0, index);
+    let rank = best.length;
+    while (rank && numbers[best[rank - 1]] < numbers[index]) rank--;
+    best.splice(rank, 0, index);
     if (best.length > count) best.pop();
   }
   return best;
@@ -253,9 +253,9 @@ export const ANSWERS = {
     return intervened(run.model, changes, run.random, async () => {
       const reading = known ?? read(run.model, [...source, EOS]);
       const forced = translationOf(run, source, target, force(run.model, reading, target));
-      const found = await best(run, source, reading, question, kept, pause);
-      const isSame = found.length === target.length && found.every((id, position) => id === target[position]);
-      return { intact, forced, changed: isSame ? forced : translationOf(run, source, found, force(run.model, reading, found)) };
+      const changedTarget = await best(run, source, reading, question, kept, pause);
+      const isSame = changedTarget.length === target.length && changedTarget.every((id, position) => id === target[position]);
+      return { intact, forced, changed: isSame ? forced : translationOf(run, source, changedTarget, force(run.model, reading, changedTarget)) };
     });
   },
 
@@ -351,7 +351,7 @@ export const ANSWERS = {
   async hypotheses(run, question, _, pause) {
     const { text, source_ids: given, prefix_ids: prefix, settings } = /** @type {any} */ (question);
     const source = given ?? run.source.encode(normalize(text));
-    const found = await search(run.model, readingOf(run, source).memory, source.length, { ...run.stored.search, ...settings }, { prefix, maxTarget: run.stored.max_target, observe: pause });
-    return found.map((one) => ({ ...one, text: normalize(run.target.decode(one.ids)) }));
+    const hypotheses = await search(run.model, readingOf(run, source).memory, source.length, { ...run.stored.search, ...settings }, { prefix, maxTarget: run.stored.max_target, observe: pause });
+    return hypotheses.map((one) => ({ ...one, text: normalize(run.target.decode(one.ids)) }));
   },
 };

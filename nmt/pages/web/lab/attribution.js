@@ -17,7 +17,7 @@ import { quoted, signed } from "./wording.js";
 /** @typedef {{ run: string, source: string, ids: number[] }} Shown the run's own translation, with its run and source */
 
 const METHODS = [...element.method.options].map(({ value }) => value);
-const section = element.attributed, verdict = part(section, ".verdict"), place = part(section, ".map");
+const section = element.attributed, verdict = part(section, ".verdict"), container = part(section, ".map");
 
 // The translation, the answer to the question `asked`, and the selection in its map.
 /** @type {Shown | null} */
@@ -76,7 +76,7 @@ function forgetAttribution() {
   stop("attribute");
   answer = selection = null;
   asked = "";
-  place.replaceChildren();
+  container.replaceChildren();
   section.hidden = true;
 }
 
@@ -145,7 +145,7 @@ export function drawAttribution() {
     most: Math.max(...weights.flat().map(Math.abs)), names: [label("target"), label("source")],
   };
   say([selection ? described(map, selection) : "", state.changes.length ? label("stale") : ""].filter(Boolean).join(" "));
-  drawHeatMap(place, map, annotatedLayout(place, map), {
+  drawHeatMap(container, map, annotatedLayout(container, map), {
     most: map.most, selection, name: element["attributed-name"].textContent ?? "", signed: !isZeroing(), tip: tipOf(map),
     choose: (cell) => { selection = cell; drawAttribution(); },
   });

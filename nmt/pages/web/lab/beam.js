@@ -11,13 +11,13 @@ const WIDTH = 104, HEIGHT = 26, TOP = 16;
 const pathOf = (/** @type {string[]} */ pieces) => pieces.join("\u0000");
 
 /**
- * @param {HTMLElement} place
+ * @param {HTMLElement} container
  * @param {Hypothesis[][]} steps the unfinished hypotheses after each step, best first
  * @param {Hypothesis} best the translation, including the piece that ends it
  */
-export function drawBeam(place, steps, best) {
+export function drawBeam(container, steps, best) {
   const most = Math.max(...steps.map((beams) => beams.length));
-  const root = svg("svg", { width: WIDTH * (Math.max(steps.length, best.pieces.length) + 0.3), height: TOP + HEIGHT * (most + 1) + 4, role: "img", "aria-label": place.dataset.name ?? "" });
+  const root = svg("svg", { width: WIDTH * (Math.max(steps.length, best.pieces.length) + 0.3), height: TOP + HEIGHT * (most + 1) + 4, role: "img", "aria-label": container.dataset.name ?? "" });
   /** @type {Map<string, [number, number]>} */
   const places = new Map();
   const isBest = (/** @type {string[]} */ pieces) => pieces.every((piece, i) => piece === best.pieces[i]);
@@ -36,5 +36,5 @@ export function drawBeam(place, steps, best) {
   steps.forEach((beams, step) => beams.forEach((hypothesis, rank) => add(hypothesis, step * WIDTH + 8, TOP + rank * HEIGHT + 8)));
   const last = places.get(pathOf(best.pieces.slice(0, -1)));
   if (last) add(best, last[0] + WIDTH, TOP + most * HEIGHT + 8); // below the unfinished hypotheses
-  place.replaceChildren(root);
+  container.replaceChildren(root);
 }

@@ -191,7 +191,7 @@ function navigableLines(root) {
  * @returns the key that is shown
  */
 export function drawCell(cell, rowName, column, choose) {
-  const steps = stepsOf(cell, column), place = element.picture, width = Math.max(place.clientWidth, 240);
+  const steps = stepsOf(cell, column), container = element.picture, width = Math.max(container.clientWidth, 240);
   const left = clamp(Math.ceil(Math.max(...cell.columns.map((piece) => measured(short(withoutMark(piece), 11), FONT)), ...steps.strips.map(({ name }) => measured(name, FONT)), 46)) + 6, 92);
   const root = picture(width, 100, label("cellPicture", quoted(rowName), quoted(cell.columns[steps.shown])));
   const top = drawProducts(root, cell, rowName, steps, left, width), line = clamp(Math.floor((innerHeight - 560) / steps.keys), 20, 12);
@@ -234,7 +234,7 @@ export function drawCell(cell, rowName, column, choose) {
     next.setAttribute("tabindex", "0");
     next.focus();
   };
-  replace(place, root);
+  replace(container, root);
   point(null);
   return steps.shown;
 }

@@ -3,7 +3,7 @@
 // As nmt/insight/attribution.py.
 
 import { edited } from "../models/edits.js";
-import { EOS, decoded, force, read } from "../models/model.js";
+import { EOS, featuresOf, force, read } from "../models/model.js";
 import { HIDDEN, dot } from "../models/vectors.js";
 
 /** @typedef {import("../models/model.js").Model} Model */
@@ -42,7 +42,7 @@ async function occlusion(model, source, target, contrast, pause) {
 async function valueZeroing(model, source, target, _, pause) {
   const { memory } = read(model, [...source, EOS]);
   /** o_t / |o_t|. */
-  const directions = () => decoded(model, memory, target).features.map((feature) => {
+  const directions = () => featuresOf(model, memory, target).features.map((feature) => {
     const length = Math.sqrt(dot(feature, feature));
     return feature.map((entry) => entry / length);
   });

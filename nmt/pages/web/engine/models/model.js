@@ -34,7 +34,7 @@ import { linear, logSoftmax } from "./vectors.js";
  * @property {(source: number[], watch?: WatchSite) => any} encode
  * @property {(memory: any) => any} start
  * @property {(pieces: number[], states: any[], memory: any, watch?: WatchSite) => { features: Vector[], states: any[] }} advance
- * @property {(pieces: number[], memory: any, watch?: WatchSite) => Decoded} [decode] the same at all positions at once, for a
+ * @property {(pieces: number[], memory: any, watch?: WatchSite) => Features} [advanceAll] the same at all positions at once, for a
  *   model whose positions do not wait for each other
  */
 
@@ -58,7 +58,7 @@ export function step(model, pieces, states, memory, watch) {
   return { logProbs: linear(model.output, features).map(logSoftmax), states: next };
 }
 
-/** The inputs of the output layer at some positions, and the State after them. @typedef {{ features: Vector[], state: any }} Decoded */
+/** The inputs of the output layer at some positions, and the State after them. @typedef {{ features: Vector[], state: any }} Features */
 /** The numbers behind each row of a map, by site and layer. @typedef {Record<string, Attended[][]>} Maps */
 /** A source as the decoder attends to it, and the encoder's own maps. @typedef {{ memory: any, maps: Maps }} Reading */
 
@@ -83,23 +83,23 @@ export function read(model, source) {
  */
 export function force(model, { memory, maps: ofEncoder }, target) {
   const { maps, watch } = recorded(model, (site) => site !== "encoder_self");
-  return { logProbs: likelihoods(model, memory, target, watch).logProbs, maps: { ...ofEncoder, ...maps } };
+  return { logProbs: logProbsOf(model, memory, target, watch).logProbs, maps: { ...ofEncoder, ...maps } };
 }
 
 /** log p of every piece at each position of a target, the one after it included, and the State then. @param {Model} model @param {any} memory @param {number[]} target ids without BOS and EOS @param {WatchSite} [watch] */
-export function likelihoods(model, memory, target, watch) {
-  const { features, state } = decoded(model, memory, target, watch);
+export function logProbsOf(model, memory, target, watch) {
+  const { features, state } = featuresOf(model, memory, target, watch);
   return { logProbs: linear(model.output, features).map(logSoftmax), state };
 }
 
-/** Reads BOS and a target. @param {Model} model @param {any} memory @param {number[]} target ids without BOS and EOS @param {WatchSite} [watch] @returns {Decoded} */
-export function decoded(model, memory, target, watch) {
+/** Reads BOS and a target. @param {Model} model @param {any} memory @param {number[]} target ids without BOS and EOS @param {WatchSite} [watch] @returns {Features} */
+export function featuresOf(model, memory, target, watch) {
   const pieces = [BOS, ...target];
-  return model.decode ? model.decode(pieces, memory, watch) : decodedInSteps(model, pieces, memory, watch);
+  return model.advanceAll ? model.advanceAll(pieces, memory, watch) : featuresInSteps(model, pieces, memory, watch);
 }
 
-/** @param {Model} model @param {number[]} pieces @param {any} memory @param {WatchSite} [watch] @returns {Decoded} */
-function decodedInSteps(model, pieces, memory, watch) {
+/** @param {Model} model @param {number[]} pieces @param {any} memory @param {WatchSite} [watch] @returns {Features} */
+function featuresInSteps(model, pieces, memory, watch) {
   let state = model.start(memory);
   const features = pieces.map((piece) => {
     const { features: [feature], states: [next] } = model.advance([piece], [state], memory, watch);

@@ -75,15 +75,15 @@ export class Transformer {
     /** @type {State[]} */
     const next = states.map(({ position }) => ({ past: [], position: position + 1 }));
     const features = this.#read(pieces, states.map((state) => state.position), memory, watch, (added, index) => next.map(({ past }, row) => {
-      const own = byHead(added.keys.length, (head) => [added.keys[head][row]], (head) => [added.values[head][row]]);
-      past.push(appended(states[row].past[index], own));
+      const newest = byHead(added.keys.length, (head) => [added.keys[head][row]], (head) => [added.values[head][row]]);
+      past.push(appended(states[row].past[index], newest));
       return past[index];
     }));
     return { features, states: next };
   }
 
   /** The inputs of the output layer at all positions of a target, of which position t sees the pieces up to t, and the State after them. @param {number[]} pieces @param {Memory} memory @param {WatchSite} [watch] */
-  decode(pieces, memory, watch) {
+  advanceAll(pieces, memory, watch) {
     /** @type {State} */
     const state = { past: [], position: pieces.length };
     const features = this.#read(pieces, [...pieces.keys()], memory, watch, (added) => {

@@ -1,7 +1,7 @@
 // @ts-check
 // Beam search for one sentence; with a beam of 1 it is greedy search. As nmt/decoding/beam.py and constraints.py.
 
-import { BOS, EOS, likelihoods, step } from "../models/model.js";
+import { BOS, EOS, logProbsOf, step } from "../models/model.js";
 
 /** @typedef {import("../models/model.js").Model} Model */
 /** @typedef {import("../models/vectors.js").Vector} Vector */
@@ -105,7 +105,7 @@ function beginnings(model, memory, given, sourceLength, watched) {
   const empty = { ids: [], logProb: 0, state: null, covered: new Array(sourceLength).fill(0), rows: [] };
   if (!given.length) return [{ ...empty, state: model.start(memory) }];
   const { weights, watch } = recordedWeights(model);
-  const { logProbs, state } = likelihoods(model, memory, given.slice(0, -1), watch);
+  const { logProbs, state } = logProbsOf(model, memory, given.slice(0, -1), watch);
   /** @type {Live[]} */
   const begun = [empty];
   for (const [row, piece] of given.entries()) {
@@ -159,9 +159,9 @@ function bestCandidates(live, logProbs, number) {
     for (let piece = 0; piece < ofParent.length; piece++) {
       const logProb = before + ofParent[piece];
       if (logProb === -Infinity || (best.length === number && logProb <= best[number - 1].logProb)) continue;
-      let place = best.length;
-      while (place && best[place - 1].logProb < logProb) place--;
-      best.splice(place, 0, { parent, piece, logProb });
+      let rank = best.length;
+      while (rank && best[rank - 1].logProb < logProb) rank--;
+      best.splice(rank, 0, { parent, piece, logProb });
       if (best.length > number) best.pop();
     }
   }

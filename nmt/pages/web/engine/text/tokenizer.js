@@ -98,22 +98,22 @@ function bytePairs({ ids, scores }, characters) {
     const text = symbols[left].text + symbols[right].text;
     const id = ids.get(text);
     if (id === undefined) return;
-    let place = heap.length;
+    let node = heap.length;
     heap.push({ left, right, score: scores[id], text });
-    for (let parent; place && better(heap[place], heap[parent = (place - 1) >> 1]); place = parent) [heap[place], heap[parent]] = [heap[parent], heap[place]];
+    for (let parent; node && better(heap[node], heap[parent = (node - 1) >> 1]); node = parent) [heap[node], heap[parent]] = [heap[parent], heap[node]];
   }
   function take() {
     const [best] = heap, last = /** @type {Pair} */ (heap.pop());
     if (!heap.length) return best;
     heap[0] = last;
-    for (let place = 0; ;) {
-      const [left, right] = [2 * place + 1, 2 * place + 2];
-      let top = place;
+    for (let node = 0; ;) {
+      const [left, right] = [2 * node + 1, 2 * node + 2];
+      let top = node;
       if (left < heap.length && better(heap[left], heap[top])) top = left;
       if (right < heap.length && better(heap[right], heap[top])) top = right;
-      if (top === place) return best;
-      [heap[place], heap[top]] = [heap[top], heap[place]];
-      place = top;
+      if (top === node) return best;
+      [heap[node], heap[top]] = [heap[top], heap[node]];
+      node = top;
     }
   }
   for (let index = 1; index < symbols.length; index++) add(index - 1, index);
