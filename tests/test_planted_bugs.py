@@ -139,7 +139,7 @@ def test_a_bug_in_a_scorer_of_ones_own_is_shown(
     ("function", "bug", "kind"),
     [
         ("build_translator", "open('weights_of_nobody')", "FileNotFoundError"),
-        ("_with_language_check", "return int('three')", "ValueError"),
+        ("foreign_check", "return int('three')", "ValueError"),
     ],
     ids=["a file that nobody named", "int() of a word"],
 )

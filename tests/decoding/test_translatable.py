@@ -1,7 +1,7 @@
 """What of a line is translated, what is copied, and how a line in capitals is read."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.config.direction import Direction
@@ -21,6 +21,7 @@ def tokenizer() -> Tokenizer:
     return Tokenizer(train_tokenizer([*pairs.source, *pairs.target], kind="bpe", size=None, character_coverage=1.0))
 
 
+@settings(deadline=None)
 @given(st.text(alphabet="aB1. -)•😀👍🏽\u200d\ufe0f°✓/:@w", max_size=20))
 def test_the_parts_are_the_line_and_the_text_has_letters(text: str) -> None:
     line, tokenizer = normalize(text), Tokenizer(MODEL)

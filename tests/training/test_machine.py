@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from lightning.fabric.utilities.rank_zero import rank_zero_only
 
 from nmt.config.job import Job
 from nmt.errors import Mistake
@@ -68,6 +69,8 @@ def torchrun(tasks: int, local: int) -> dict[str, str]:
 @pytest.fixture
 def started(job: Callable[..., Job], monkeypatch: pytest.MonkeyPatch) -> Callable[..., object]:
     """The machine of a command that a launcher has started with these variables."""
+    # Lightning remembers the rank of a distributed process for good; only the process with rank 0 writes logs.
+    monkeypatch.setattr(rank_zero_only, "rank", rank_zero_only.rank)
 
     def choose(environment: dict[str, str], **changes: object) -> object:
         for name in [name for name in os.environ if name.startswith("SLURM_")]:
