@@ -74,12 +74,22 @@ def _set_value(composed: Composed, override: Override) -> None:
     except (OmegaConfBaseException, ValueError, TypeError) as error:
         if list_key := _list_around(composed, key):
             raise Mistake(f"{list_key} is a list. Set the whole list, as in '{list_key}=[A,B]'.") from error
+        if longer := _keys_that_end_in(composed, key):
+            raise Mistake(f"Unknown key '{key}'. Did you mean {' or '.join(map(repr, longer))}?") from error
         raise ConfigCompositionException(
             f"'{override.input_line}' does not fit the configuration. Run the command with --help to see the form of "
             "every value."
         ) from error
     if exists:
         raise Mistake(f"'{override.input_line}' adds a key that already exists. Write it without +.")
+
+
+def _keys_that_end_in(composed: Composed, name: str) -> list[str]:
+    """The full keys of a name that is given without its group, as lr for optimizer.lr; none if it is a full key."""
+    if "." in name or name in composed:
+        return []
+    keys = leaves(OmegaConf.to_container(composed, resolve=False))
+    return [key for key in keys if key.endswith(f".{name}") and not key.startswith("hydra.")]
 
 
 def _list_around(composed: Composed, key: str) -> str:

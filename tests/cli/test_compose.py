@@ -182,6 +182,8 @@ def test_a_sweep_finds_choices_by_a_pattern(compose: Compose) -> None:
         (["model=transfomer"], "Unknown model 'transfomer'. Did you mean 'transformer'?"),
         (["hydra/launcher=nope"], "Unknown hydra/launcher 'nope'."),
         (["modle=luong"], "Unknown key 'modle'. Did you mean 'model'?"),
+        (["max_steps=30"], "Unknown key 'max_steps'. Did you mean 'trainer.max_steps'?"),
+        (["lr=0.1"], "Unknown key 'lr'. Did you mean 'optimizer.lr'?"),
         (["model.dimm=4"], "Unknown key 'model.dimm'. Did you mean 'model.dim'?"),
         (["++model.dimm=4"], "Unknown key 'model.dimm'. Did you mean 'model.dim'?"),
         (["+scorre=dot"], "Unknown key 'scorre'. Did you mean 'scorer'?"),
