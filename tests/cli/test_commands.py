@@ -234,7 +234,7 @@ def test_a_terminated_training_ends_with_143_and_can_be_resumed(start: Start, ti
 @pytest.mark.parametrize(
     ("set_by_user", "expected"),
     [
-        ({}, (None, "1000")),
+        ({}, (None, "10000")),
         ({"OMP_WAIT_POLICY": "ACTIVE"}, ("ACTIVE", None)),
         ({"GOMP_SPINCOUNT": "7"}, (None, "7")),
     ],
@@ -256,4 +256,4 @@ def test_threads_are_told_how_to_wait_before_torch_is_imported() -> None:
     )
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("OMP_WAIT", "GOMP"))}
     shown = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
-    assert shown.stdout.split()[-1] == "1000"
+    assert shown.stdout.split()[-1] == "10000"

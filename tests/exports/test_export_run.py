@@ -259,8 +259,9 @@ def test_two_processes_do_not_export_at_the_same_time(run: Path, monkeypatch: py
     exports: list[Path] = []
 
     @contextmanager
-    def other_process(folder: Path, wait: bool = False) -> Iterator[None]:
+    def other_process(folder: Path, wait: bool = False, task: str | None = None) -> Iterator[None]:
         assert wait
+        assert task == f"exporting {run}"
         exports.append(folder)
         trained = load_run(run, "cpu")
         export_run(trained, "ctranslate2", folder / "ctranslate2", "float32", comparison_pairs(trained))
