@@ -211,10 +211,10 @@ def read_json(path: Path) -> Any:
 def locked(folder: Path, wait: bool = False, task: str | None = None) -> Iterator[bool]:
     """Locks a folder for this process, and creates it if necessary. Yields whether it is locked.
 
-    `task` says what a process does that holds the lock, for the message of those that wait. The lock is released
-    when the process ends, even if it is killed and its forked data loaders live on. If another process holds the lock,
-    this waits if `wait` is true, and raises Mistake otherwise. Nothing is locked on Windows or on file systems without
-    locks, such as some NFS mounts.
+    `task` describes what the process with the lock does, for the message that waiting processes print. The lock is
+    released when the process ends, even if it is killed and its forked data loaders live on. If another process holds
+    the lock, this waits if `wait` is true, and raises Mistake otherwise. Nothing is locked on Windows or on file
+    systems without locks, such as some NFS mounts.
     """
     if fcntl is None:
         yield False

@@ -78,7 +78,7 @@ def _proportional_kilobytes(process: int) -> float:
 @contextmanager
 def _started(names: tuple[str, ...], arguments: list[str], port_file: Path) -> Iterator[tuple[int, int]]:
     """The process of a browser, and the port that it has written to a file."""
-    path = next((found for name in names if (found := shutil.which(name))), None)
+    path = next(filter(None, map(shutil.which, names)), None)
     if path is None:
         raise Mistake(f"This study needs one of {', '.join(names)} on the PATH: install it, or leave that browser out.")
     core = max(os.sched_getaffinity(0))

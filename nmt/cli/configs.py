@@ -180,7 +180,7 @@ def _missing_group(name: str, overrides: Sequence[Override], error: HydraExcepti
     """The error for a group that does not exist, or that another choice does not have; '' for any other error."""
     if type(error) is not ConfigCompositionException or error.__cause__ is not None:
         return ""
-    # Adds the choices one by one, to find the one at fault: first those that may add sites, last those at a site.
+    # Adds the choices one by one to find the one at fault: first choices that may add sites, last choices at a site.
     usual, accepted = choices_in(composed_files(name, ())), list[str]()
 
     def order(override: Override) -> tuple[bool, bool]:

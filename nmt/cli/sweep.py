@@ -160,16 +160,21 @@ def _missing_records(sweep: Sweep, overrides: Sequence[Override], hydras: Sequen
         f"left no record in {sweep.records.parent}: see the logs of the launcher, which must run jobs "
         "where this folder is shared"
     )
-    found, missing = {int(file.stem) for file in sweep.records.glob("*.json")}, list[JobRecord]()
+    recorded, missing = {int(file.stem) for file in sweep.records.glob("*.json")}, list[JobRecord]()
     for number, job in enumerate(jobs_of_sweep(overrides)):
-        if number not in found:
-            folder = sweep_folder(composed_config(sweep.name, parsed(sweep.name, [*hydras, *job])), number).absolute()
-            if sweep.resumable and not sweep.named:
-                folder = folder.parent / job_name(job)
-            missing.append(JobRecord(number=number, folder=str(folder), overrides=list(job), exit_code=1, error=error))
+        if number not in recorded:
+            hydras_folder = sweep_folder(composed_config(sweep.name, parsed(sweep.name, [*hydras, *job])), number)
+            folder = str(_job_folder(sweep, hydras_folder.absolute(), job))
+            missing.append(JobRecord(number=number, folder=folder, overrides=list(job), exit_code=1, error=error))
     for record in missing if rank() == 0 else []:
         logger.error("Job %d (%s) %s", record.number, " ".join(record.overrides), error)
     return missing
+
+
+def _job_folder(sweep: Sweep, hydras_folder: Path, overrides: Sequence[str]) -> Path:
+    """The folder of a job: the one that Hydra gives it, or with sweep_dir, one named after its overrides."""
+    named_by_us = sweep.resumable and not sweep.named
+    return hydras_folder.parent / job_name(overrides) if named_by_us else hydras_folder
 
 
 def job_name(overrides: Sequence[str]) -> str:
@@ -188,9 +193,8 @@ def _run_job(sweep: Sweep) -> float | None:
     log_to_standard_error()  # in a process that a launcher has started; does nothing in the command's own
     hydra_config: Any = HydraConfig.get()
     overrides: Any = OmegaConf.to_container(hydra_config.overrides.task, resolve=False)
-    sweep_dir, folder = Path(hydra_config.sweep.dir).absolute(), Path(hydra_config.runtime.output_dir)
-    if sweep.resumable and not sweep.named:
-        folder = sweep_dir / job_name(overrides)
+    sweep_dir = Path(hydra_config.sweep.dir).absolute()
+    folder = _job_folder(sweep, Path(hydra_config.runtime.output_dir), overrides)
     record = JobRecord(
         number=hydra_config.job.num, folder=str(folder), overrides=overrides, exit_code=1, error="not finished"
     )

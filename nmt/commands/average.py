@@ -70,6 +70,11 @@ def checkpoint_files(run: LoadedRun, kind: Literal["best", "recent"], number: in
     files = directory.checkpoints.glob(f"{kind}-*.ckpt")
     ranked = sorted(files, key=(lambda file: _goodness(file, higher)) if kind == "best" else _step)
     setting, other = ("checkpoints.keep", "recent") if kind == "best" else ("checkpoints.recent", "best")
+    if not ranked and not any(directory.checkpoints.glob("*.ckpt")):
+        raise Mistake(
+            f"{directory.path} has no checkpoints, so its weights cannot be averaged: name a run that was trained on "
+            f"this machine with {setting}=5."
+        )
     if not ranked:
         raise Mistake(
             f"{directory.checkpoints} has no {kind} checkpoints: train with {setting}=5, or use checkpoints={other}."

@@ -13,6 +13,7 @@ from nmt.data.corpus import check_files, corpus_files, iter_parallel, matching_p
 from nmt.data.dataset import training_dataset
 from nmt.data.filters import Filters
 from nmt.data.inspection import NEW_TONE_MARKS, OLD_TONE_MARKS, Inspection, Seen, checks, inspect
+from nmt.data.seen_texts import SeenTexts
 from nmt.data.split import PARTS, split_corpus
 from nmt.data.vocabulary import learned_tokenizers
 from nmt.files import cache_folder, check_folder, check_writable
@@ -94,7 +95,8 @@ def _report(job: Job[PrepareSettings]) -> None:
         for prefix in tests
     }
 
-    inspections, seen, all_held_out = dict[str, Inspection](), Seen(set(), set()), set[str]().union(*held_out.values())
+    inspections, seen = dict[str, Inspection](), Seen(SeenTexts(), SeenTexts())
+    all_held_out = set[str]().union(*held_out.values())
     for prefix in train:
         name = f"{prefix} (training)" if prefix in held_out else prefix
         inspections[name] = _inspect(prefix, direction, all_held_out, seen)

@@ -87,7 +87,7 @@ def _translate_files(settings: TranslateSettings) -> None:
     lines = sum(file.lines[index] for file, indices in zip(files, shares, strict=True) for index in indices)
     parts, missing = sum(len(file.lines) for file in files), sum(map(len, shares))
     logger.info(
-        "%d part%s, of which this process translates %d (%d line%s)",
+        "%d part%s, of which this process translates %d (%d line%s). If it is stopped, the same command continues.",
         parts,
         "s" * (parts != 1),
         missing,
@@ -106,7 +106,7 @@ def _translate_files(settings: TranslateSettings) -> None:
                     text.writelines(f"{row}\n" for row in FORMATS[settings.format](number, line.translations))
                     pace(1, lines)
         if unknown.lines:
-            logger.warning("%s: %s", file.source, unknown.warning)
+            logger.warning("%s, in the parts that this process translated: %s", file.source, unknown.warning)
         file.join()
     _report(files)
 

@@ -29,7 +29,7 @@ def content_key(parts: Iterable[object]) -> str:
 def cached_folder(folder: Path, fill: Callable[[Path], None], task: str) -> Path:
     """Returns the folder; creates it and calls `fill` on it if it does not exist, or if a file in it has changed.
 
-    `task` says what `fill` does, as in "tokenizing the corpus", to those that wait for it.
+    `task` describes `fill` in the message that waiting processes print, as in "tokenizing the corpus".
     An interrupted run leaves nothing behind. If several processes need the folder at once, one of them fills it and the
     others wait; on file systems without locks each fills its own, and the first one to finish wins.
     """

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from nmt.config.direction import Direction
+from nmt.data.seen_texts import SeenTexts
 from nmt.text import changes, normalize
 from nmt.text.normalize import without_punctuation
 from nmt.text.tone_marks import tone_mark_styles
@@ -97,10 +98,10 @@ def foreign_check(direction: Direction) -> Callable[[str], bool] | None:
 
 
 class Seen(NamedTuple):
-    """Hashes of the pairs and sources seen so far; their text is not kept."""
+    """The pairs and sources seen so far."""
 
-    pairs: set[int]
-    sources: set[int]
+    pairs: SeenTexts
+    sources: SeenTexts
 
 
 def inspect(
@@ -116,7 +117,7 @@ def inspect(
     normalized lines occurred before, here or in `seen`, is a duplicate; a repeated source with a different target is
     counted separately. Adds the pairs to `seen`.
     """
-    inspection, seen = Inspection(), seen or Seen(set(), set())
+    inspection, seen = Inspection(), seen or Seen(SeenTexts(), SeenTexts())
     for raw_source, raw_target in pairs:
         inspection.pairs += 1
         source_words, target_words = inspection.words
@@ -125,15 +126,13 @@ def inspect(
             if check(raw_source, raw_target):
                 inspection.note(kind, examples)
         source, target = normalize(raw_source), normalize(raw_target)
-        pair_hash, source_hash = hash((source, target)), hash(source)
-        if pair_hash in seen.pairs:
+        pair_repeats, source_repeats = seen.pairs.add(f"{source}\n{target}"), seen.sources.add(source)
+        if pair_repeats:
             inspection.note("duplicates of a pair", examples)
-        elif source and source_hash in seen.sources:
+        elif source and source_repeats:
             inspection.note("a repeated source with a different target", examples)
         if held_out and not held_out.isdisjoint(map(without_punctuation, (source, target))):
             inspection.note("a side is in another split", examples)
-        seen.pairs.add(pair_hash)
-        seen.sources.add(source_hash)
     return inspection
 
 

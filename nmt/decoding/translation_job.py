@@ -104,7 +104,7 @@ class JobFile(NamedTuple):
 
     @contextmanager
     def writing(self, part: Part) -> Iterator[TextIO]:
-        """A text file that becomes the part when the block ends; nothing is left of it after an error."""
+        """A text file that becomes the part when the block ends; after an error, nothing of it remains."""
         part.path.parent.mkdir(exist_ok=True)
         try:
             with atomic_write(part.path) as temporary, temporary.open("wb") as raw:
@@ -145,7 +145,7 @@ class JobFile(NamedTuple):
 def open_job(
     folder: Path, inputs: Mapping[str, Path], made_with: Mapping[str, Any], part_lines: int, documents: bool
 ) -> list[JobFile]:
-    """The files of the job in a folder; a new job if there is none.
+    """Opens the job in a folder, or begins one, and returns its files.
 
     `inputs` maps names of files in the folder to what they are translated from, in any order, and `made_with` names
     everything else on which the translations depend. The files of the job keep their first order. A part has

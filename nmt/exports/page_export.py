@@ -142,7 +142,7 @@ def _replaced(page: str, old: str, new: str) -> str:
 
 
 def usable_node() -> str | None:
-    """The path of a Node.js that can run the page's program; None if there is none."""
+    """The path of Node.js if the installed version can run the page's program, otherwise None."""
     node = shutil.which("node")
     return node if node is not None and _is_new_enough(node) else None
 

@@ -28,7 +28,7 @@ def normalize(text: str) -> str:
 
 
 def without_punctuation(text: str) -> str:
-    """The text in small letters, without punctuation and spaces; the text itself if nothing else is in it.
+    """The text in lower case without punctuation and spaces; the text itself if it consists of them.
 
     Equal for two copies of a sentence that differ only in case, punctuation or spaces. Symbols such as + are kept.
     """
@@ -36,7 +36,7 @@ def without_punctuation(text: str) -> str:
 
 
 class _Punctuation(dict[int, int | None]):
-    """A table for str.translate that drops punctuation, spaces and control characters; it fills itself.
+    """A table for str.translate that drops punctuation, spaces and control characters; entries are made when needed.
 
     Accents without a letter count as punctuation, because ` is used as a quotation mark.
     """

@@ -138,3 +138,6 @@ def test_missing_checkpoints_are_named_with_what_to_do(several: Path, tmp_path: 
         file.unlink()
     with pytest.raises(Mistake, match=r"has no recent checkpoints: train with checkpoints\.recent=5, or use check"):
         average(job(copy, tmp_path / "mean", checkpoints="recent"))
+    shutil.rmtree(copy / "checkpoints")
+    with pytest.raises(Mistake, match=r"copy has no checkpoints, .*: name a run that .* with checkpoints\.keep=5"):
+        average(job(copy, tmp_path / "mean"))

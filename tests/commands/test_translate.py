@@ -200,7 +200,7 @@ def test_numbers_of_lines_are_those_of_the_file(files: Job, caplog: pytest.LogCa
     warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert warnings[0].startswith("a.en, line 5 does not look like en, but this run translates from en into vi")
     assert warnings[1].endswith("first in line 4: '北'")
-    assert warnings[1].startswith("a.en: 1 line contains characters")
+    assert warnings[1].startswith("a.en, in the parts that this process translated: 1 line contains characters")
 
 
 @pytest.mark.parametrize("order", [(1, 2), (2, 1)])

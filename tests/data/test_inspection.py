@@ -4,7 +4,8 @@ import pytest
 
 from nmt.config.direction import Direction
 from nmt.data.inspection import Seen, checks, foreign_check, inspect
-from nmt.text import normalize
+from nmt.data.seen_texts import SeenTexts
+from nmt.text.normalize import without_punctuation
 
 EN_VI = Direction("en", "vi")
 GOOD = ("We drink a cup of tea.", "Chúng tôi uống một tách trà.")
@@ -80,7 +81,7 @@ def test_decomposed_vietnamese_is_recognized() -> None:
 
 
 def test_a_pair_seen_in_an_earlier_corpus_is_a_duplicate() -> None:
-    seen = Seen(set(), set())
+    seen = Seen(SeenTexts(), SeenTexts())
     inspect([GOOD], {}, seen=seen)
     assert inspect([GOOD], {}, seen=seen).counts == {"duplicates of a pair": 1}
     assert inspect([GOOD], {}).counts == {}
@@ -92,7 +93,7 @@ def test_vietnamese_names_do_not_make_english_vietnamese() -> None:
 
 def test_repeated_pairs_repeated_sources_and_lines_of_other_splits_are_counted() -> None:
     pairs = [GOOD, ("  We drink a cup of tea. ", GOOD[1]), (GOOD[0], "Ta uống trà."), ("x", "Ngủ."), ("", "")]
-    found = inspect(pairs, {}, {normalize("Ngủ."), "x"}, examples=1)
+    found = inspect(pairs, {}, {without_punctuation("Ngủ.")}, examples=1)
     assert found.pairs == 5
     assert found.words == (19, 16)
     assert dict(found.counts) == {
