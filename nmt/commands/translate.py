@@ -23,6 +23,7 @@ from nmt.exports.engines import load_with_engine
 from nmt.files import check_writable, existing_file
 from nmt.pace import Pace
 from nmt.runs.directory import tokenizer_hashes
+from nmt.runs.included import included_models
 from nmt.runs.load import LoadedRun
 from nmt.runs.search import build_translator, search_config
 from nmt.text.compressed import COMPRESSED, compression
@@ -54,8 +55,10 @@ def _translate_standard_input(settings: TranslateSettings) -> None:
         pairs: Iterator[tuple[str, str]] = ((line, "") for line in lines)
     else:
         pairs = _with_prefixes(lines, prefix_file)
-    # Someone at a terminal waits for each line to be translated before typing the next.
-    read_ahead = 1 if sys.stdin.isatty() else settings.read_ahead
+    read_ahead = settings.read_ahead
+    if sys.stdin.isatty():
+        logger.info("Type a line of %s and press Enter to translate it; Ctrl-D ends.", runs[0].direction.source)
+        read_ahead = 1  # the user waits for each translation before typing the next line
     rows_of = FORMATS[settings.format]
     sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
     unknown = UnknownLines()
@@ -74,6 +77,12 @@ def _translate_files(settings: TranslateSettings) -> None:
     folder = Path(str(settings.output))
     check_writable("output", folder)
     runs, translator = _load(settings)
+    endings = (f".{runs[0].direction.target}", ".txt", ".tsv", ".jsonl", ".gz")
+    if folder.suffix in endings and not folder.exists():
+        raise Mistake(
+            f"output is {folder}, which looks like a file, but it is the folder of the translations: name a folder, "
+            f"or translate one file with '< {paths[0]} > {folder}'."
+        )
     targets: dict[str, Path] = {}
     for path in paths:
         name = target_name(path, runs[0].direction, settings.format)
@@ -200,16 +209,15 @@ class LanguageCheck:
         for number, line in enumerate(lines, start=first):
             if self._foreign and self._foreign(line):
                 source, target = self.direction.source, self.direction.target
+                reverse = f"{target}-{source}"
                 logger.warning(
-                    "%s %d does not look like %s, but this run translates from %s into %s: check the input, or use a "
-                    "run with direction=%s-%s.",
+                    "%s %d does not look like %s, but this run translates from %s into %s: check the input, or use %s.",
                     self.name,
                     number,
                     source,
                     source,
                     target,
-                    target,
-                    source,
+                    f"run_dir={reverse}" if reverse in included_models() else f"a run with direction={reverse}",
                 )
                 self._foreign = None
             yield line

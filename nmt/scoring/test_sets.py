@@ -17,6 +17,7 @@ from nmt.evaluation.sanity import looks_tokenized
 from nmt.files import check_folder, check_writable, existing_file
 from nmt.maps.map_files import MANIFEST, MapFolder, map_folders
 from nmt.maps.words import text_of
+from nmt.runs.included import included_name
 from nmt.runs.load import LoadedRun, documents_to_read
 from nmt.scoring.alignment_error import Gold, gold_file, read_gold, read_valid_gold
 from nmt.scoring.references import is_tokenized, read_references, warn_of_references
@@ -118,6 +119,8 @@ def split_test_set(run: LoadedRun, name: str, out: str | None = None, remedy: st
     except MissingFile as error:
         stored = run.directory.results / "evaluation" / name / SENTENCES
         if not stored.is_file():
+            if (included := included_name(run.directory.path)) is not None:
+                remedy = f" {included} comes without its test sets: models/README.md says which.{remedy}"
             raise MissingFile(f"{error}{remedy}") from error
         logger.warning(
             "The files of split %s (%s) are missing: using the sources and references in %s, which have no gold "

@@ -105,9 +105,30 @@ def test_only_the_first_line_in_another_language_is_reported(
     lines = "we drink tea\nchúng tôi đã uống trà ở đây\ntrời hôm nay đẹp\n"
     assert translated(job, lines.encode(), monkeypatch) == lines.upper()
     assert [record.getMessage() for record in caplog.records] == [
-        "Line 2 does not look like en, but this run translates from en into vi: check the input, or use a run with "
-        "direction=vi-en."
+        "Line 2 does not look like en, but this run translates from en into vi: check the input, or use run_dir=vi-en."
     ]
+
+
+def test_a_line_in_another_language_names_the_direction_if_no_included_model_has_it(
+    job: Job, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("nmt.commands.translate.included_models", dict)
+    translated(job, "chúng tôi đã uống trà ở đây\n".encode(), monkeypatch)
+    assert caplog.messages[0].endswith("check the input, or use a run with direction=vi-en.")
+
+
+def test_who_types_at_a_terminal_is_told_what_to_type(
+    job: Job, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+
+    class Terminal(io.BytesIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(io, "BytesIO", Terminal)
+    assert translated(job, b"a\n", monkeypatch) == "A\n"
+    assert caplog.messages[0] == "Type a line of en and press Enter to translate it; Ctrl-D ends."
 
 
 def test_lines_with_unknown_characters_are_counted_at_the_end(
@@ -190,6 +211,16 @@ def test_files_are_translated_in_parts(files: Job, capsys: pytest.CaptureFixture
     assert capsys.readouterr().out == "out/a.vi\nout/b.vi.gz\n"
     assert Path("out/a.vi").read_text() == "ONE\n\nTWO\nTHREE\nFOUR\n"
     assert gzip.decompress(Path("out/b.vi.gz").read_bytes()) == b"FIVE\nSIX\nSEVEN\n"
+
+
+@pytest.mark.parametrize("name", ["x.vi", "x.txt", "x.jsonl", "x.gz"])
+def test_a_folder_with_the_name_of_a_file_is_refused(files: Job, name: str) -> None:
+    with pytest.raises(Mistake, match=rf"^output is {name}, which looks like a file, .*'< a\.en > {name}'\.$"):
+        translate(changed(files, output=name))
+    assert not Path(name).exists()
+    Path(name).mkdir()
+    translate(changed(files, output=name))
+    assert (Path(name) / "a.vi").is_file()
 
 
 def test_numbers_of_lines_are_those_of_the_file(files: Job, caplog: pytest.LogCaptureFixture) -> None:
