@@ -17,7 +17,7 @@ _GPU_KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPB
 def prefers_fused(queries: Tensor, keys: Tensor, dropout: float) -> bool:
     """Whether to use the fused kernel instead of the explicit formula.
 
-    Timings of both with gradients are in docs/reference/speed.md, and without in docs/lab_notebook.md.
+    Timings of both, with and without gradients, are in docs/lab_notebook.md.
 
     A GPU uses it, except for a single query with gradients. A CPU uses it only in float32 and without dropout, and
     without gradients only for many keys. An exported graph cannot contain it.
