@@ -3,10 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import yaml
-
 from nmt.config.messages import unknown
-from nmt.config.nodes import CONFIGS
+from nmt.config.nodes import CONFIGS, read_yaml
 from nmt.errors import Mistake
 
 SHELLS = ("bash", "zsh")
@@ -54,7 +52,7 @@ def completion_script(shell: str, commands: Sequence[str]) -> str:
 
 def candidates(command: str) -> list[str]:
     """What can follow a command: GROUP=CHOICE for each choice of its groups, KEY= for each key, and --help."""
-    config = yaml.safe_load((CONFIGS / f"{command}.yaml").read_text(encoding="utf-8"))
+    config = read_yaml(CONFIGS / f"{command}.yaml")
     groups = [name for entry in config.pop("defaults", []) if isinstance(entry, dict) for name in entry]
     config.pop("hydra", None)
     choices = [

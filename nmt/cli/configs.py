@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
@@ -24,7 +23,7 @@ from omegaconf.errors import (
 
 from nmt.config.keys import leaves
 from nmt.config.messages import missing, unknown
-from nmt.config.nodes import CONFIGS, Config
+from nmt.config.nodes import CONFIGS, Config, read_yaml
 from nmt.errors import Mistake
 
 # OmegaConf's DictConfig, whose annotations are not precise enough for strict type checks.
@@ -231,7 +230,7 @@ def _parents() -> dict[str, dict[str, list[str]]]:
     """The choices that add a group such as 'norm@model', by the group in which they are chosen."""
     parents: dict[str, dict[str, list[str]]] = {}
     for file in sorted(CONFIGS.glob("*/*.yaml")):
-        parent, defaults = file.parent.name, (yaml.safe_load(file.read_text(encoding="utf-8")) or {}).get("defaults")
+        parent, defaults = file.parent.name, (read_yaml(file) or {}).get("defaults")
         for added in (name for entry in defaults or () if isinstance(entry, dict) for name in entry):
             if added.startswith("/"):
                 group = added[1:].replace("_here_", parent).replace("_global_.", "")

@@ -10,9 +10,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from nmt.config.messages import unknown, written
+from nmt.config.nodes import from_yaml
 from nmt.errors import SHOW_TRACEBACK, Mistake
 
 
@@ -55,7 +54,7 @@ def group_help(
     """
     text = _text(config_folder, name)
     sites = [choice for choice in choices if "@" in choice]
-    parts = [key for key, value in yaml.safe_load(text).items() if isinstance(value, dict) and key != "hydra"]
+    parts = [key for key, value in from_yaml(text).items() if isinstance(value, dict) and key != "hydra"]
     available = list(dict.fromkeys([*_groups(text), *sites, *parts]))
     if group not in available:
         raise Mistake(unknown("group", group, available))
@@ -149,7 +148,7 @@ def _fitted(description: str) -> str:
 def _text(config_folder: Path, name: str) -> str:
     """The YAML of a command. If it extends the YAML of another command, its own keys come first."""
     text = (config_folder / f"{name}.yaml").read_text(encoding="utf-8")
-    extended = [entry for entry in yaml.safe_load(text)["defaults"] if entry != "_self_" and isinstance(entry, str)]
+    extended = [entry for entry in from_yaml(text)["defaults"] if entry != "_self_" and isinstance(entry, str)]
     if not extended:
         return text
     head, body = _text(config_folder, extended[0]).split("\n\n", maxsplit=1)
@@ -159,7 +158,7 @@ def _text(config_folder: Path, name: str) -> str:
 
 def _groups(text: str) -> list[str]:
     """The groups of a command, in the order of its file."""
-    entries = yaml.safe_load(text)["defaults"]
+    entries = from_yaml(text)["defaults"]
     names = [next(iter(entry)) for entry in entries if isinstance(entry, dict)]
     return [name for name in names if not name.startswith("override ") and "@" not in name]
 
@@ -197,7 +196,7 @@ def _values(text: str, groups: list[str], config: Mapping[str, Any]) -> Iterator
     """The keys of all groups, and other keys whose values differ from those in the command's file."""
     for group in groups:
         yield from _plain_values(group, config.get(group, {}), inside=True)
-    outside = {key: value for key, value in yaml.safe_load(text).items() if key not in ("defaults", "hydra", *groups)}
+    outside = {key: value for key, value in from_yaml(text).items() if key not in ("defaults", "hydra", *groups)}
     # An experiment, for example, changes keys outside the groups, and the file above shows only their usual values.
     in_file = dict(leaf for key, value in outside.items() for leaf in _plain_values(key, value))
     for key in outside:

@@ -16,6 +16,7 @@ from nmt.config.job import Job
 from nmt.data.batch import ContextSentences
 from nmt.errors import Mistake
 from nmt.models import DocumentModel, Seq2Seq, VocabularySizes
+from nmt.kernels.no_initial_weights import NoInitialWeights
 from nmt.runs.load import composed_model, load_run
 from nmt.runs.memory import require_memory
 from nmt.sites import SITES, Attended
@@ -69,7 +70,7 @@ def explain(job: Job[ExplainSettings]) -> None:
         counted = f"the vocabulary of {settings.run_dir}"
     else:
         sizes = VocabularySizes(settings.vocabulary, settings.vocabulary, joint=True)
-        with torch.device("meta"):
+        with torch.device("meta"), NoInitialWeights():
             require_memory(composed_model(settings.model, sizes, settings.context.model))
         model = composed_model(settings.model, sizes, settings.context.model)
         earlier = settings.context.sentences

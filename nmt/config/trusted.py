@@ -13,7 +13,7 @@ import yaml
 
 from nmt.config.keys import value_at
 from nmt.config.messages import stored_invalid
-from nmt.config.nodes import CONFIGS, Config, Node, read_choice, unresolved
+from nmt.config.nodes import CONFIGS, Config, Node, read_choice, read_yaml, unresolved
 from nmt.config.schema import check_node
 from nmt.errors import Mistake
 from nmt.sites import SITES
@@ -218,7 +218,7 @@ def _group_names() -> set[str]:
 
 def _pretrained_model() -> tuple[Node, dict[str, str]]:
     """The model of nmt.pretrain, which is no choice of a group, as `read_choice` returns those."""
-    command = yaml.safe_load((CONFIGS / "pretrain.yaml").read_text(encoding="utf-8"))
+    command = read_yaml(CONFIGS / "pretrain.yaml")
     chosen = [entry for entry in command["defaults"] if isinstance(entry, dict)]
     return command["model"], {key.removesuffix("@model"): "" for entry in chosen for key in entry if "@model" in key}
 

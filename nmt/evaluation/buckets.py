@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 from sacrebleu.metrics.base import Metric
 
-from nmt.evaluation.scores import References, Score, check_lines, corpus_scores
+from nmt.evaluation.score_record import Score
+from nmt.evaluation.scores import References, check_lines, corpus_scores
 
 LENGTHS = (10, 20, 30, 40, 50)
 """Upper limit of each bucket in source words, separated by spaces; one more bucket holds the longer sources."""

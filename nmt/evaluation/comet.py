@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from nmt.errors import Mistake
-from nmt.evaluation.scores import RESAMPLES, Score, check_lines
+from nmt.evaluation.score_record import Score
+from nmt.evaluation.scores import RESAMPLES, check_lines
 
 _SEED = 12345
 """The seed for resampling, the same as sacrebleu's default."""

@@ -57,7 +57,8 @@ def with_rows_of_length(*modules: nn.Embedding | nn.Linear, length: float = 1.0)
     layer's input, as ScaleNorm does. Modules that share a weight still share it afterwards.
     """
     for module in dict.fromkeys(modules):
-        parametrize.register_parametrization(module, "weight", _RowsOfLength(length))
+        # Unsafe: without a trial, for which torch imports its compiler if the module is on the meta device.
+        parametrize.register_parametrization(module, "weight", _RowsOfLength(length), unsafe=True)
 
 
 def with_plain_weights(model: nn.Module) -> None:

@@ -17,7 +17,7 @@ from nmt.config.stored import Count, Number, Stored, read_stored
 from nmt.config.trusted import read_plain_yaml
 from nmt.data.cache import file_digest
 from nmt.errors import Mistake
-from nmt.evaluation.scores import ScoreRecord
+from nmt.evaluation.score_record import ScoreRecord
 from nmt.files import (
     check_link,
     check_links,

@@ -13,6 +13,7 @@ from nmt.config.trusted import FOR_LOADING, check_nodes
 from nmt.errors import Mistake
 from nmt.models import MaskedTransformer, VocabularySizes
 from nmt.models.embeddings import with_plain_weights
+from nmt.kernels.no_initial_weights import NoInitialWeights
 from nmt.runs.directory import EncoderDirectory
 from nmt.runs.load import choose_device
 from nmt.runs.weights import enough_memory, header_matches, load_weights
@@ -58,14 +59,14 @@ def load_encoder(path: Path, device: str) -> LoadedEncoder:
         f"a vocabulary of {tokenizers.source.size} pieces: copy the run's own files back, or pretrain again."
     )
     try:
-        with torch.device("meta"):
+        with torch.device("meta"), NoInitialWeights():
             trial = build_encoder(settings.model, tokenizers)
     except Mistake as error:
         raise damaged from error
     # Before anything is allocated: a model of any size can be described in one line.
     if not header_matches(trial, directory.weights):
         raise damaged
-    with enough_memory(directory.weights):
+    with enough_memory(directory.weights), NoInitialWeights():
         model = build_encoder(settings.model, tokenizers)
     try:
         load_weights(model, directory.weights, settings.trainer.precision)

@@ -25,6 +25,7 @@ from nmt.files import atomic_write, existing_file
 from nmt.models import Seq2Seq, VocabularySizes
 from nmt.models.base import Attending
 from nmt.models.embeddings import with_plain_weights
+from nmt.kernels.no_initial_weights import NoInitialWeights
 from nmt.runs.directory import RunDirectory
 from nmt.runs.included import named_run
 from nmt.runs.precision import check_precision, with_precision
@@ -117,7 +118,7 @@ def load_run(path: Path, device: str, precision: str = "float32") -> LoadedRun:
     tokenizers = directory.tokenizers(settings.direction, directory.metrics(), settings.tokenizer.tone_marks)
     try:
         make(settings.search, Algorithm)
-        with torch.device("meta"):
+        with torch.device("meta"), NoInitialWeights():
             trial = build_model(settings.model, tokenizers, settings.context.model)
     except Mistake as error:
         raise Mistake(
@@ -132,7 +133,7 @@ def load_run(path: Path, device: str, precision: str = "float32") -> LoadedRun:
     # Before anything is allocated: a model of any size can be described in one line.
     if not header_matches(trial, directory.weights):
         raise damaged
-    with enough_memory(directory.weights):
+    with enough_memory(directory.weights), NoInitialWeights():
         model = build_model(settings.model, tokenizers, settings.context.model)
     try:
         load_weights(model, directory.weights, settings.trainer.precision)

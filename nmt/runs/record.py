@@ -11,7 +11,7 @@ import torch
 
 from nmt.config.direction import Direction
 from nmt.config.schema import LoopSettings
-from nmt.evaluation.scores import Score
+from nmt.evaluation.score_record import Score
 from nmt.models.base import Attending
 from nmt.runs.directory import RunDirectory, tokenizer_hashes
 from nmt.text import TokenizerPair

@@ -4,10 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-import yaml
-
 from nmt.config.messages import unknown
-from nmt.config.nodes import CONFIGS, Node, make
+from nmt.config.nodes import CONFIGS, Node, make, read_yaml
 from nmt.config.schema import RunSettings, check_node
 from nmt.decoding import consensus
 from nmt.decoding.binding import Algorithm, Search, bind
@@ -16,7 +14,6 @@ from nmt.decoding.state import Decodable
 from nmt.decoding.stepwise import Observe
 from nmt.decoding.translator import MAX_SOURCE_TOKENS, Translator
 from nmt.errors import Mistake
-from nmt.evaluation.scores import sentence_chrf
 from nmt.runs.load import LoadedRun
 
 
@@ -72,12 +69,17 @@ def build_translator(
             "minimum_bayes_risk=true chooses among several translations, but the search finds only 1: add "
             "search.n_best=5, or search=sampling search.samples=32."
         )
+    choose = None
+    if minimum_bayes_risk:
+        from nmt.evaluation.scores import sentence_chrf  # sacrebleu, which nothing else here needs
+
+        choose = partial(consensus.minimum_bayes_risk, utility=sentence_chrf)
     return Translator(
         bound,
         first.tokenizers,
         batch_tokens=batch_tokens,
         max_source_tokens=longest_source(first.settings) if max_source_tokens is None else max_source_tokens,
-        choose=partial(consensus.minimum_bayes_risk, utility=sentence_chrf) if minimum_bayes_risk else None,
+        choose=choose,
         window=first.window,
         workers=workers,
         observe=observe,
@@ -93,9 +95,7 @@ def longest_source(settings: RunSettings) -> int:
 
 def named_search(name: str) -> Node:
     """The search with that name in configs/search, with its defaults. Raises Mistake for an unknown name."""
-    nodes = {
-        file.stem: yaml.safe_load(file.read_text(encoding="utf-8")) for file in (CONFIGS / "search").glob("*.yaml")
-    }
+    nodes = {file.stem: read_yaml(file) for file in (CONFIGS / "search").glob("*.yaml")}
     named = {stem: node for stem, node in nodes.items() if "_target_" in node}
     if name not in named:
         raise Mistake(unknown("search", name, named))

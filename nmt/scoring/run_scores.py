@@ -20,7 +20,8 @@ from nmt.errors import MissingFile, Mistake
 from nmt.evaluation.buckets import Bucket, by_length, by_rarest_word, words_of
 from nmt.evaluation.comet import Comet
 from nmt.evaluation.sanity import hypothesis_warnings, looks_tokenized
-from nmt.evaluation.scores import Score, ScoreRecord, all_metrics, corpus_scores, headline_metrics, sentence_scores
+from nmt.evaluation.score_record import Score, ScoreRecord
+from nmt.evaluation.scores import all_metrics, corpus_scores, headline_metrics, sentence_scores
 from nmt.files import write_json, write_text
 from nmt.pace import Pace
 from nmt.runs.load import LoadedRun

@@ -91,7 +91,12 @@ class Tokenizer:
 
     def in_style(self, tone_marks: ToneMarks | None) -> "Tokenizer":
         """The tokenizer with the same model for text in this style of tone marks."""
-        return self if tone_marks == self.tone_marks else Tokenizer(self.model, tone_marks)
+        if tone_marks == self.tone_marks:
+            return self
+        styled = Tokenizer.__new__(Tokenizer)  # shares the model, which has been read and checked
+        styled.model, styled.kind, styled.tone_marks = self.model, self.kind, tone_marks
+        styled._processor = self._processor
+        return styled
 
     @property
     def size(self) -> int:

@@ -18,6 +18,7 @@ from nmt.data.batch import Example
 from nmt.data.drawn_pairs import DrawnPairs
 from nmt.data.module import Collate
 from nmt.models.base import Attending
+from nmt.kernels.no_initial_weights import NoInitialWeights
 from nmt.runs.directory import RunDirectory
 from nmt.runs.memory import require_memory
 from nmt.text import TokenizerPair
@@ -76,7 +77,7 @@ class TrainingKind(ABC, Generic[SettingsT, ModelT]):
 
         Raises Mistake for the first invalid value, so that it is reported before the text is read.
         """
-        with torch.device("meta"):
+        with torch.device("meta"), NoInitialWeights():
             model = self.trial_model(settings)
             require_memory(model)
             make(settings.initializer)(model)
