@@ -33,7 +33,7 @@ def train_all(folder: Path, tiny: Callable[..., list[str]]) -> None:
         (folder / f"{split}.en-vi.align").write_text("".join(f"{line}\n" for line in diagonals))
     (folder / "in.en").write_text("one two three.\n\nthree\n")
     (folder / "in.vi").write_text("một hai ba.\nba\nba\n", encoding="utf-8")
-    common = [o for o in tiny(validation__every=2) if not o.startswith(("model", "run_dir"))]
+    common = [o for o in tiny(validation__every=2, validation__probes=3) if not o.startswith(("model", "run_dir"))]
     with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()):
         averaged = [*RUNS["luong"], "ema_decay=0.5"]
         for name, own in {**RUNS, "averaged": averaged}.items():

@@ -216,7 +216,7 @@ def finished(job: Callable[..., Job], session_corpus: Path) -> str:
     torch.set_num_threads(1)
     output = io.StringIO()
     with contextlib.chdir(session_corpus), contextlib.redirect_stdout(output):
-        train(job("train", trainer__max_steps=9, validation__every=4))
+        train(job("train", trainer__max_steps=9, validation__every=4, validation__probes=3))
     return output.getvalue()
 
 

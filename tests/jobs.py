@@ -14,6 +14,7 @@ HIERARCHICAL: dict[str, object] = {
     "context__model__ffn_dim": 11,
     "trainer__max_steps": 4,
     "validation__every": 2,
+    "validation__probes": 1,
     "batching__batch_tokens": 211,
 }
 JOINED: dict[str, object] = {

@@ -24,7 +24,9 @@ TINY = [
     "optimizer.lr=0.01",
     "schedule.warmup=7",
     "trainer.accelerator=cpu",
-    "validation.sentences=5",
+    "validation.sentences=2",
+    # Drawing them takes longer than the training. The runs whose attention is looked at have probes.
+    "validation.probes=0",
     "validation.monitor=loss",
     "search.beam_size=2",
     "run_dir=run",
