@@ -4,21 +4,53 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+# The pages that no test uses now, by their settings. In a new one the browser compiles every module of the page again,
+# which takes it longer than most tests.
+_idle: dict[str, Any] = {}
+
 
 @contextmanager
 def watched_page(browser: Any, *allowed: str, timeout: int = 60_000, **settings: Any) -> Iterator[Any]:
-    """An empty page in a context with `settings`.
+    """An empty page in a context with `settings`: without anything stored, and all that a test has changed taken back.
 
     At the end, there was no request except to addresses that begin with one of `allowed`, no message in the console,
     and no uncaught exception. `timeout` is in milliseconds.
     """
     faults: list[str] = []
-    context = browser.new_context(**settings)
-    context.set_default_timeout(timeout)
-    page = context.new_page()
-    page.on("request", lambda request: request.url.startswith(allowed) or faults.append(request.url))
-    page.on("console", lambda message: faults.append(message.text))
-    page.on("pageerror", lambda error: faults.append(str(error)))
-    yield page
-    context.close()
-    assert faults == []
+    listeners = {
+        "request": lambda request: request.url.startswith(allowed) or faults.append(request.url),
+        "console": lambda message: faults.append(message.text),
+        "pageerror": lambda error: faults.append(str(error)),
+    }
+    page = _idle.pop(repr(sorted(settings.items())), None)
+    if page is None or page.context.browser is not browser:
+        page = browser.new_context(**settings).new_page()
+    page.context.set_default_timeout(timeout)
+    for event, listener in listeners.items():
+        page.on(event, listener)
+    try:
+        yield page
+        assert faults == [], faults
+        for event, listener in listeners.items():
+            page.remove_listener(event, listener)
+        _reset(page, settings)
+    except BaseException:
+        page.context.close()
+        raise
+    _idle[repr(sorted(settings.items()))] = page
+
+
+def _reset(page: Any, settings: dict[str, Any]) -> None:
+    for other in page.context.pages:
+        if other != page:
+            other.close()
+    page.unroute_all(behavior="ignoreErrors")
+    if page.url.startswith(("http", "file")):
+        page.evaluate("() => { localStorage.clear(); sessionStorage.clear(); }")
+    page.goto("about:blank")
+    page.context.clear_cookies()
+    page.context.clear_permissions()
+    media = ("color_scheme", "reduced_motion", "forced_colors", "contrast")
+    page.emulate_media(media="null", **{name: settings.get(name, "null") for name in media})
+    page.set_viewport_size(settings.get("viewport", {"width": 1280, "height": 720}))
+    page.mouse.move(0, 0)

@@ -882,6 +882,35 @@ def test_an_error_is_shown_in_a_sentence(browser: Any, address: str) -> None:
     context.close()
 
 
+def test_a_page_that_is_used_again_is_as_new(browser: Any, address: str) -> None:
+    """All tests rely on it; see tests/watched_page.py."""
+    settings = {"viewport": {"width": 700, "height": 500}}
+    look = """() => [innerWidth, localStorage.length, matchMedia("(prefers-color-scheme: dark)").matches,
+        matchMedia("(prefers-reduced-motion: reduce)").matches, typeof window.mark, document.cookie]"""
+    expected = [700, 0, False, False, "undefined", ""]
+    with watched_page(browser, address, **settings) as page:
+        page.goto(address)
+        page.evaluate("() => { localStorage.mark = window.mark = 1; document.cookie = 'mark=1'; }")
+        page.emulate_media(color_scheme="dark", reduced_motion="reduce")
+        page.set_viewport_size({"width": 400, "height": 500})
+        page.route("**/v1/runs", lambda route: route.fulfill(status=500))
+        page.context.grant_permissions(["clipboard-read"])
+        page.context.new_page()
+        assert page.evaluate(look) == [400, 1, True, True, "number", "mark=1"]
+    with watched_page(browser, address, **settings) as again:
+        assert again == page
+        assert again.context.pages == [again]
+        again.goto(address)
+        assert again.evaluate(look) == expected
+        assert again.evaluate("() => fetch('/v1/runs').then(answer => answer.status)") == 200
+        permission = "() => navigator.permissions.query({ name: 'clipboard-read' }).then(found => found.state)"
+        assert again.evaluate(permission) == "prompt"
+    with pytest.raises(AssertionError, match="said"), watched_page(browser, address, **settings) as faulty:
+        faulty.evaluate("console.log('said')")
+    with watched_page(browser, address, **settings) as other:
+        assert other != faulty, "a page with a fault is not used again"
+
+
 def test_only_the_pages_files_can_be_had(client: Any) -> None:
     for name in FILES:
         assert client.get(f"/page/{name}").status_code == 200
