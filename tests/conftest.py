@@ -20,10 +20,12 @@ from typing import Any, NamedTuple
 
 import jaxtyping
 import pytest
+import sampled_checks
 import torch
 from attention_runs import RUNS, train_all
 from forked import Forked, killed, module, signalled_training, with_environment
 from jobs import HIERARCHICAL, JOINED
+from shared import made_once
 from tiny import TINY, write_corpora
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -35,8 +37,6 @@ from nmt.config.job import Job
 from nmt.config.schema import validated
 
 CHECKOUT = Path(__file__).resolve().parents[1]
-# The folders in which the annotations are checked at every call; see check_annotations.
-CHECKED = {"attention", "data", "decoding", "evaluation", "kernels", "maps", "models", "pages", "training"}
 
 jaxtyping.config.update("jaxtyping_disable", True)
 
@@ -67,7 +67,8 @@ def pytest_sessionfinish() -> None:
 
 @pytest.fixture
 def check_annotations() -> Iterator[None]:
-    """The types and sizes of all arguments and results are compared with the annotations, which doubles the time."""
+    """The types and sizes of arguments and results are compared with the annotations, see sampled_checks.py."""
+    sampled_checks.check_again()
     jaxtyping.config.update("jaxtyping_disable", False)
     yield
     jaxtyping.config.update("jaxtyping_disable", True)
@@ -75,8 +76,8 @@ def check_annotations() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def check_annotations_of_tensors(request: pytest.FixtureRequest) -> None:
-    """Annotations are checked in the folders of CHECKED, except in tests marked as unchecked."""
-    if request.path.parent.name in CHECKED and not request.node.get_closest_marker("unchecked"):
+    """Annotations are checked in some folders, except in tests marked as unchecked."""
+    if request.path.parent.name in sampled_checks.FOLDERS and not request.node.get_closest_marker("unchecked"):
         request.getfixturevalue("check_annotations")
 
 
@@ -171,9 +172,10 @@ def tiny() -> Callable[..., list[str]]:
 
 
 @pytest.fixture(scope="session")
-def folder(session_corpus: Path, tiny: Callable[..., list[str]]) -> Path:
+def folder(session_corpus: Path, tiny: Callable[..., list[str]], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The corpus with runs whose attention is looked at."""
-    train_all(session_corpus, tiny)
+    made = made_once(tmp_path_factory, "maps", lambda folder: train_all(write_corpora(folder), tiny))
+    shutil.copytree(made, session_corpus, dirs_exist_ok=True)
     return session_corpus
 
 
@@ -211,34 +213,40 @@ def job(tiny: Callable[..., list[str]]) -> Callable[..., Job]:
 
 
 @pytest.fixture(scope="session")
-def finished(job: Callable[..., Job], session_corpus: Path) -> str:
-    """Trains 9 steps in the session's folder; what that printed."""
-    torch.set_num_threads(1)
-    output = io.StringIO()
-    with contextlib.chdir(session_corpus), contextlib.redirect_stdout(output):
-        train(job("train", trainer__max_steps=9, validation__every=4, validation__probes=3))
-    return output.getvalue()
+def finished(job: Callable[..., Job], session_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Puts a run of 9 steps into the session's folder; what its training printed."""
+
+    def make(folder: Path) -> None:
+        torch.set_num_threads(1)
+        output = io.StringIO()
+        with contextlib.chdir(write_corpora(folder)), contextlib.redirect_stdout(output):
+            train(job("train", trainer__max_steps=9, validation__every=4, validation__probes=3))
+        (folder / "printed.txt").write_text(output.getvalue(), encoding="utf-8")
+
+    made = made_once(tmp_path_factory, "finished", make)
+    shutil.copytree(made / "run", session_corpus / "run")
+    return (made / "printed.txt").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="session")
-def document_runs(session_corpus: Path, job: Callable[..., Job], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def document_runs(job: Callable[..., Job], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The corpus with boundaries every 5 lines, a sentence model, and document models that continue from it."""
-    folder = tmp_path_factory.mktemp("documents")
-    for name in ("train", "valid", "test"):
-        for language in ("en", "vi"):
-            (folder / f"{name}.{language}").write_text((session_corpus / f"{name}.{language}").read_text())
-    for name in ("train", "valid"):
-        lines = len((folder / f"{name}.en").read_text().splitlines())
-        (folder / f"{name}.doc").write_text("".join(f"text {line // 5}\n" for line in range(lines)))
-    (folder / "test.en").write_text("one two.\nthree.\nfour five.\n")
-    (folder / "test.vi").write_text("một hai.\nba.\nbốn năm.\n")
-    (folder / "test.doc").write_text("a\na\nb\n")
-    torch.set_num_threads(1)
-    with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()):
-        train(job("train", run_dir="sentences", trainer__max_steps=4, validation__every=2))
-        train(job("train", run_dir="hierarchical", start_from="sentences", **HIERARCHICAL))
-        train(job("train", run_dir="joined", start_from="sentences", **JOINED))
-    return folder
+
+    def make(folder: Path) -> None:
+        write_corpora(folder)
+        for name in ("train", "valid"):
+            lines = len((folder / f"{name}.en").read_text().splitlines())
+            (folder / f"{name}.doc").write_text("".join(f"text {line // 5}\n" for line in range(lines)))
+        (folder / "test.en").write_text("one two.\nthree.\nfour five.\n")
+        (folder / "test.vi").write_text("một hai.\nba.\nbốn năm.\n")
+        (folder / "test.doc").write_text("a\na\nb\n")
+        torch.set_num_threads(1)
+        with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()):
+            train(job("train", run_dir="sentences", trainer__max_steps=4, validation__every=2))
+            train(job("train", run_dir="hierarchical", start_from="sentences", **HIERARCHICAL))
+            train(job("train", run_dir="joined", start_from="sentences", **JOINED))
+
+    return made_once(tmp_path_factory, "documents", make)
 
 
 @pytest.fixture

@@ -1,10 +1,15 @@
 """The annotations of types and sizes are checked in this folder; see check_annotations in tests/conftest.py."""
 
+import inspect
+
 import pytest
+import sampled_checks
 import torch
+from grids import SOAK
 from jaxtyping import TypeCheckError
 
 from nmt.attention.masks import lengths_to_mask
+from nmt.attention.scorers import General
 
 FLOATS = torch.tensor([1.0, 2.0])
 
@@ -12,6 +17,22 @@ FLOATS = torch.tensor([1.0, 2.0])
 def test_what_contradicts_its_annotation_is_an_error() -> None:
     with pytest.raises(TypeCheckError, match="lengths_to_mask"):
         lengths_to_mask(FLOATS, 3)
+
+
+@pytest.mark.parametrize("test", ["first", "second"])
+def test_a_function_is_checked_in_its_first_calls_in_every_test(test: str) -> None:
+    for _ in range(sampled_checks.MOST_CHECKS // 2 - 1):
+        lengths_to_mask(torch.tensor([1]), 3)
+    with pytest.raises(TypeCheckError, match="lengths_to_mask"):
+        lengths_to_mask(FLOATS, 3)
+    lengths_to_mask(torch.tensor([1]), 3)
+    if not SOAK:
+        assert lengths_to_mask(FLOATS, 3).tolist() == [[True, False, False], [True, True, False]]
+    general = General(2, 2, num_heads=1)
+    for _ in range(sampled_checks.MOST_CHECKS // 2):
+        assert not hasattr(inspect.unwrap(General.project_keys), "__no_type_check__")
+        general.project_keys(torch.ones(1, 1, 3, 2))
+    assert hasattr(inspect.unwrap(General.project_keys), "__no_type_check__") != SOAK, "methods too"
 
 
 @pytest.mark.unchecked

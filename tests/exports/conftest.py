@@ -8,32 +8,34 @@ from pathlib import Path
 
 import pytest
 import torch
+from shared import made_once
+from tiny import write_corpora
 
 from nmt.commands.train import train
 from nmt.config.job import Job
 
 
 @pytest.fixture(scope="session")
-def learned(session_corpus: Path, job: Callable[..., Job], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def learned(job: Callable[..., Job], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The corpus, with a Transformer in `run` that translates most of its numbers."""
-    folder = tmp_path_factory.mktemp("learned")
-    for file in session_corpus.iterdir():
-        if file.suffix in (".en", ".vi"):
-            shutil.copy(file, folder)
-    torch.set_num_threads(1)
-    with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()):
-        train(
-            job(
-                "train",
-                model__dim=32,
-                model__ffn_dim=64,
-                model__dropout=0.0,
-                trainer__max_steps=120,
-                validation__every=120,
-                batching__batch_tokens=600,
+
+    def make(folder: Path) -> None:
+        torch.set_num_threads(1)
+        with contextlib.chdir(write_corpora(folder)), contextlib.redirect_stdout(io.StringIO()):
+            train(
+                job(
+                    "train",
+                    model__dim=32,
+                    model__ffn_dim=64,
+                    model__dropout=0.0,
+                    trainer__max_steps=120,
+                    validation__every=120,
+                    validation__probes=1,
+                    batching__batch_tokens=600,
+                )
             )
-        )
-    return folder
+
+    return made_once(tmp_path_factory, "learned", make)
 
 
 @pytest.fixture

@@ -1,0 +1,28 @@
+"""Grids of combinations: `make test` tries a few of them that have every pair of choices, and `make soak` all."""
+
+import itertools
+import os
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import TypeVar
+
+SOAK = os.environ.get("FUZZ") == "soak"
+T = TypeVar("T")
+
+
+def covering(combinations: Iterable[T], choices: Callable[[T], Sequence[Hashable]] = tuple) -> list[T]:  # type: ignore[assignment]
+    """All combinations in `make soak`; else a few that have every choice and every pair of them, by a greedy search.
+
+    `choices` are a combination's choices, one of each axis. What no combination has is not asked for.
+    """
+    everything = list(combinations)
+    if SOAK:
+        return everything
+    own = [list(enumerate(choices(each))) for each in everything]
+    pairs = [set[object](itertools.combinations(each, 2)) | set(each) for each in own]
+    missing = set[object]().union(*pairs)
+    chosen: set[int] = set()
+    while missing:
+        best = max(range(len(everything)), key=lambda number: len(pairs[number] & missing))
+        chosen.add(best)
+        missing -= pairs[best]
+    return [everything[number] for number in sorted(chosen)]
