@@ -5,6 +5,7 @@ from itertools import product
 
 import pytest
 import torch
+from grids import covering
 from torch.optim.lr_scheduler import ConstantLR
 
 from nmt.attention import Attention
@@ -19,7 +20,7 @@ GROUPS = ("model", "scorer", "window", "normalizer")
 CHOICES = {group: sorted(path.stem for path in (CONFIGS / group).glob("*.yaml")) for group in GROUPS}
 COMBINATIONS = [
     tuple(f"{group}={choice}" for group, choice in zip(GROUPS, choices, strict=True))
-    for choices in product(*CHOICES.values())
+    for choices in covering(product(*CHOICES.values()))
 ]
 SITES = ("encoder_self", "decoder_self", "cross")
 BATCH = collate([Example(0, [4, 5, 6, 7, 8], [9, 10, 11]), Example(1, [12, 13], [14, 15, 16, 17])])

@@ -7,7 +7,6 @@ import codecs
 import io
 import json
 import math
-import os
 import random
 import unicodedata
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ from typing import Any
 import pytest
 import yaml
 from fuzzing import Workshop, inputs, outcome
+from grids import SOAK
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
@@ -39,9 +39,7 @@ from nmt.text.lines import LONGEST_LINE, bounded_lines, read_lines, text_lines
 
 settings.register_profile("tests", max_examples=60, deadline=None, derandomize=True)
 settings.register_profile("soak", max_examples=6000, deadline=None)
-settings.load_profile(os.environ.get("FUZZ", "tests"))
-
-SOAK = os.environ.get("FUZZ") == "soak"
+settings.load_profile("soak" if SOAK else "tests")
 
 ODD = [
     "",

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from attention_parts import NORMALIZERS, SCORERS, WINDOWS
+from grids import SOAK
 from page_engine import ASK, answers
 
 from nmt.attention.attention import Attention
@@ -43,7 +44,6 @@ from nmt.text.lines import iter_lines
 # Annotations are checked where these functions are tested themselves.
 pytestmark = pytest.mark.unchecked
 
-SOAK = os.environ.get("FUZZ") == "soak"
 CHECKOUT = Path(__file__).resolve().parents[2]
 # All combinations are tested in so many parts, which can run one by one or side by side.
 PARTS = 12

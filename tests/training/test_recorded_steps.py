@@ -6,12 +6,14 @@ A CUDA graph repeats work on the same memory. Without a GPU, calling the work ag
 import gc
 import logging
 from functools import partial
+from itertools import product
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
 import torch
+from grids import covering
 from lightning.pytorch.strategies import DDPStrategy, SingleDeviceStrategy
 from torch import Tensor, nn
 
@@ -245,9 +247,10 @@ def computes_as_on_a_gpu(task: TranslationTask, batch: Batch) -> None:
         torch.autograd.grad(task.loss(batch), list(task.parameters()), allow_unused=True)
 
 
-@pytest.mark.parametrize("normalizer", ["softmax", "sparsemax"])
-@pytest.mark.parametrize("window", ["global", "local_m", "local_p"])
-@pytest.mark.parametrize("scorer", SCORERS)
+@pytest.mark.parametrize(
+    ("scorer", "window", "normalizer"),
+    covering(product(SCORERS, ["global", "local_m", "local_p"], ["softmax", "sparsemax"])),
+)
 def test_a_transformer_is_recordable_with_every_kind_of_attention(
     scorer: str, window: str, normalizer: str, batches: list[Batch]
 ) -> None:

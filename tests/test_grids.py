@@ -1,0 +1,57 @@
+"""What `make test` leaves out of a grid of combinations, `make soak` tries."""
+
+import itertools
+import re
+from collections.abc import Hashable, Sequence
+from pathlib import Path
+
+import grids
+import pytest
+import sampled_checks
+from grids import covering
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+AXES = ("abcdefghi", "xyz", (1, 2, 3), (True, False))
+
+
+def pairs(rows: Sequence[Sequence[Hashable]]) -> set[object]:
+    """The choices, and the pairs of them, that some row has."""
+    return {chosen for row in rows for size in (1, 2) for chosen in itertools.combinations(enumerate(row), size)}
+
+
+@pytest.mark.parametrize(
+    "rows", [list(itertools.product(*AXES)), list(itertools.product(*AXES[:2])), ["ax", "by", "ax"], ["a", "b"], []]
+)
+def test_every_pair_of_choices_is_covered_in_the_order_of_the_grid(
+    rows: list[Sequence[Hashable]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(grids, "SOAK", False)
+    chosen = covering(rows)
+    assert pairs(chosen) == pairs(rows)
+    places = [rows.index(row) for row in chosen]
+    assert places == sorted(set(places)), "nothing twice"
+    for row in chosen:
+        assert pairs([other for other in chosen if other != row]) != pairs(chosen), "without a row, a pair is missing"
+
+
+def test_a_grid_is_much_smaller_than_all_combinations(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = list(itertools.product(*AXES))
+    monkeypatch.setattr(grids, "SOAK", False)
+    assert len(rows) == 162
+    assert len(covering(rows)) <= 30, "27 pairs of the two longest axes need a row each"
+    monkeypatch.setattr(grids, "SOAK", True)
+    assert covering(rows) == rows
+
+
+def test_make_soak_runs_every_file_that_leaves_something_to_it() -> None:
+    makefile = (CHECKOUT / "Makefile").read_text(encoding="utf-8")
+    [line] = re.findall(r"^\tFUZZ=soak (?:.*\\\n)*.*$", makefile, re.MULTILINE)
+    given = [CHECKOUT / path for path in re.findall(r"tests/[\w/.]+", line)]
+    tests = CHECKOUT / "tests"
+    files = [path for name in ("conftest.py", "test_*.py") for path in tests.rglob(name) if path != Path(__file__)]
+    leaving = [path for path in files if re.search(r"^from grids import", path.read_text(encoding="utf-8"), re.M)]
+    assert len(leaving) > 3
+    # The fixtures of a conftest.py are for all tests of its folder.
+    leaving = [path.parent if path.name == "conftest.py" else path for path in leaving]
+    for path in (*leaving, *(tests / folder for folder in sampled_checks.FOLDERS)):
+        assert {path, *path.parents} & set(given), path
