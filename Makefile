@@ -13,13 +13,17 @@ RUN := runs/demo
 COMMA := ,
 
 VENV := .venv/bin/python -m
-PIP := $(VENV) pip install --quiet --disable-pip-version-check -c constraints.txt
+# torch by its version, because the wheel for a CPU or a GPU depends on the machine; then the packages of a lock file,
+# whose hashes pip checks (an installed torch is kept); then nmt.
+PIP := $(VENV) pip install --quiet --disable-pip-version-check
+LOCKED := $(PIP) --no-deps --require-hashes
+NMT := $(PIP) --no-build-isolation -c constraints.txt
 
 .PHONY: help demo lab test lint docs bench soak
 .DELETE_ON_ERROR:
 
 help:
-	@sed -n 's/^# //p' Makefile
+	@sed -n '/^$$/q; s/^# //p' Makefile
 
 demo: $(RUN)/model.safetensors
 	@echo; echo "== Scores on the test split"
@@ -80,21 +84,26 @@ bench: .venv/installed
 	  $(VENV) scripts.bench.benchmark train --data data/sample/train,data/sample/phrases model=$$model tokenizer.size=2000 || exit; \
 	done
 
-.venv/installed-dev: .venv/installed
-	$(PIP) -e '.[dev]'
+.venv/installed-dev: requirements/dev.txt .venv/installed
+	$(LOCKED) -r $<
+	$(NMT) -e '.[dev]'
 	@touch $@
 
-.venv/installed-docs: .venv/installed
-	$(PIP) -e '.[docs]'
+.venv/installed-docs: requirements/docs.txt .venv/installed
+	$(LOCKED) -r $<
+	$(NMT) -e '.[docs]'
 	@touch $@
 
-.venv/installed-serve: .venv/installed
-	$(PIP) -e '.[serve]'
+.venv/installed-serve: requirements/serve.txt .venv/installed
+	$(LOCKED) -r $<
+	$(NMT) -e '.[serve]'
 	@touch $@
 
-.venv/installed: pyproject.toml constraints.txt | .venv/bin/pip
+.venv/installed: requirements/base.txt pyproject.toml constraints.txt | .venv/bin/pip
 	@echo "== Installing into .venv; the first time this takes minutes"
-	$(PIP) -e .
+	$(PIP) -c constraints.txt --no-deps torch
+	$(LOCKED) -r $<
+	$(NMT) -e .
 	@touch $@
 
 .venv/bin/pip:

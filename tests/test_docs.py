@@ -233,7 +233,7 @@ def test_every_target_of_make_is_there():
 def test_the_demo_continues_a_stopped_training_and_reuses_a_finished_one(tmp_path: Path):
     for name in ("Makefile", "pyproject.toml", "constraints.txt"):
         shutil.copy(ROOT / name, tmp_path)
-    for name in (".venv/bin/pip", ".venv/installed"):
+    for name in ("requirements/base.txt", ".venv/bin/pip", ".venv/installed"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
 

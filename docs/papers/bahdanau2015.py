@@ -18,6 +18,8 @@
 # language. The page is also a script: `python docs/papers/bahdanau2015.py` runs it, and Jupyter opens it with jupytext.
 #
 # The paper's $i$ is the number of the target word, $j$ that of the source word. In the code, $i$ is $t$.
+#
+# ![Bahdanau's model: the previous decoder state is the query, and the context enters the GRU](../images/bahdanau.svg)
 
 # %%
 from functools import partial

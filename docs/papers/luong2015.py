@@ -17,6 +17,8 @@
 # equation is shown beside the code that computes it, checked on small numbers, and then trained.
 #
 # The paper writes $h_t$ for the decoder's state and $\bar h_s$ for the encoder's state at source position $s$.
+#
+# ![Luong's model: the current decoder state is the query; input feeding](../images/luong.svg)
 
 # %%
 import math

@@ -15,6 +15,8 @@
 # Ashish Vaswani and others: *Attention Is All You Need*, [arXiv:1706.03762](https://arxiv.org/abs/1706.03762). As on
 # the pages of [Bahdanau](bahdanau2015.py) and [Luong](luong2015.py), each equation is shown beside the code that
 # computes it, checked on small numbers, and then trained. At the end, a worked example that many courses follow.
+#
+# ![The Transformer: self-attention in both stacks, and cross attention between them](../images/transformer.svg)
 
 # %%
 import math
