@@ -1,4 +1,6 @@
-"""Every row of docs/reference/server_api.md: the request is sent, and status and answer are as the table says."""
+"""Every row of docs/reference/server_api.md is sent, and status and answer are as the table says; so are the rows of
+more_requests.txt, which has other forms of the same requests.
+"""
 
 import json
 import re
@@ -19,9 +21,11 @@ from nmt.serving.requests import STATUSES
 from nmt.serving.service import Access, Limits, Service
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "server_api.md"
+MORE = Path(__file__).with_name("more_requests.txt")
 ROWS = [
     tuple(cell.strip() for cell in line.strip("| ").split(" | "))
-    for line in PAGE.read_text(encoding="utf-8").replace("| |", "|  |").splitlines()
+    for file in (PAGE, MORE)
+    for line in file.read_text(encoding="utf-8").replace("| |", "|  |").splitlines()
     if re.search(r"\| \d{3} \|", line)
 ]
 NOT_SENT = [row for row in ROWS if "`" not in row[0]]
