@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from nmt.errors import Mistake
-from nmt.text.tokenizer import BOS, EOS, PAD, UNK
+from nmt.text.tokenizer import EOS, PAD
 
 _LARGEST_RATIO = 1000
 _LONGEST = 100_000
@@ -94,9 +94,7 @@ class Constraints:
         kept = scores.gather(2, only[:, None, None].expand(-1, scores.shape[1], 1)) if single.any() else None
         if self.no_repeat_ngram and step >= self.no_repeat_ngram:
             scores.flatten(0, 1)[_repetitions(history, self.no_repeat_ngram)] = -math.inf
-        scores[:, :, PAD] = -math.inf
-        scores[:, :, BOS] = -math.inf
-        scores[:, :, UNK] = -math.inf
+        scores.narrow(2, 0, EOS).fill_(-math.inf)  # PAD, UNK and BOS are the ids before EOS
         if step + 1 < self.min_length:
             scores[:, :, EOS] = -math.inf
         if step + 1 < prefix.shape[1]:  # a hypothesis must not end before a later piece

@@ -115,7 +115,7 @@ def _move(tree: Any, size: int, origins: Int[Tensor, " moved"], places: Int[Tens
     if isinstance(tree, Tensor):
         if len(places):
             tree.index_copy_(0, places, tree.index_select(0, origins))
-        return tree[:size]
+        return tree[:size] if size < len(tree) else tree
     return _rebuilt(tree, [_move(child, size, origins, places) for child in _children(tree)])
 
 

@@ -51,11 +51,16 @@ def _weights(scores: Tensor, mask: Tensor) -> Tensor:
     # The size is read last, because reading it makes an exported graph valid for this size only.
     keep_dtype = scores.dtype.itemsize > 2 or (scores.device.type == "cpu" and scores.shape[-1] >= _LONG)
     dtype = scores.dtype if keep_dtype else torch.promote_types(scores.dtype, torch.float32)
-    weights = scores.to(dtype, copy=True)
-    weights.masked_fill_(~mask, torch.finfo(weights.dtype).min)
+    lowest = torch.finfo(dtype).min
+    if keep_dtype and not torch.compiler.is_exporting():
+        weights = torch.where(mask, scores, lowest)  # one operation, not three
+    else:  # an exported graph would be valid only for sizes that let the scores be as large as the mask
+        weights = scores.to(dtype, copy=True)
+        weights.masked_fill_(~mask, lowest)
     return torch.softmax(weights, dim=-1, out=weights).mul_(mask)
 
 
 def _result(weights: Tensor, scores: Tensor) -> Tensor:
     """The weights in the dtype that `masked_softmax` returns."""
-    return weights.to(scores.dtype) if scores.device.type == "cpu" else weights
+    same = weights.dtype == scores.dtype or scores.device.type != "cpu"
+    return weights if same else weights.to(scores.dtype)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from nmt.attention import Attention, KeysValues, causal_mask, lengths_to_mask
 from nmt.attention.sizes import MOST_LAYERS, require_positive
 from nmt.kernels.dropout import Dropout
-from nmt.kernels.key_value_cache import append, in_use, length_with_next
+from nmt.kernels.key_value_cache import append, in_use, next_length
 from nmt.models.base import Annotations, Embedded, Seq2Seq, SourceMask, Target, Watch
 from nmt.models.dropout_places import dropout_rates
 from nmt.models.embeddings import DIRECTION_STD, VocabularySizes, token_embeddings, with_rows_of_length
@@ -160,7 +160,8 @@ class Transformer(Seq2Seq):
         positions = state.position.view(sentences, beams)
         x = self._with_positions(self.target_embedding(tokens), positions)
         source_mask, self_attention = memory.mask[:, None, None, :], []
-        longest = length_with_next(state.position, state.self_attention[0].keys)
+        length = next_length(state.position, state.self_attention[0].keys)
+        longest = length.longest
         seen = lengths_to_mask(state.position + 1, longest)[:, None, None, :]
         for index, (layer, past, cross) in enumerate(
             zip(self.decoder, state.self_attention, memory.cross, strict=True)
@@ -169,7 +170,7 @@ class Transformer(Seq2Seq):
             inputs = layer.around_attention.before(row)
             new = layer.keys_values(inputs)
             # The cache grows in blocks, so only its first positions are in use.
-            keys, values = (append(old, added, state.position, longest) for old, added in zip(past, new, strict=True))
+            keys, values = (append(old, added, state.position, length) for old, added in zip(past, new, strict=True))
             row = layer.self_attend(row, inputs, KeysValues(in_use(keys, longest), in_use(values, longest)), seen)
             watch_cross = watch and partial(watch, "cross", index)
             x = layer.cross_attend(row.view(sentences, beams, self.dim), cross, source_mask, positions, watch_cross)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from nmt.kernels.key_value_cache import CACHE_BLOCK, append
+from nmt.kernels.key_value_cache import CACHE_BLOCK, append, next_length
 
 
 @pytest.mark.parametrize("ahead", [0, 2])
@@ -14,11 +14,12 @@ def test_appending_equals_concatenation_at_the_position_of_each_row(ahead: int):
     new = torch.randn(2, 3, steps + ahead, 5)
     cache, sizes = torch.zeros(2, 3, 0, 5), set()
     for step in range(ahead):  # the second row begins first
-        cache = append(cache, new[:, :, step : step + 1], torch.tensor([0, step]), step + 1)
+        position = torch.tensor([0, step])
+        cache = append(cache, new[:, :, step : step + 1], position, next_length(position, cache))
     for step in range(steps):
         position = torch.tensor([step, step + ahead])
         fresh = torch.stack([new[0, :, step], new[1, :, step + ahead]]).unsqueeze(2)
-        cache = append(cache, fresh, position, step + ahead + 1)
+        cache = append(cache, fresh, position, next_length(position, cache))
         sizes.add(cache.shape[2])
     assert cache[0, :, :steps].equal(new[0, :, :steps])
     assert cache[1, :, : steps + ahead].equal(new[1])
@@ -27,7 +28,8 @@ def test_appending_equals_concatenation_at_the_position_of_each_row(ahead: int):
 
 def test_a_cache_with_room_is_written_in_place_and_keeps_its_dtype():
     cache = torch.zeros(2, 1, CACHE_BLOCK, 3, dtype=torch.bfloat16)
-    found = append(cache, torch.ones(2, 1, 1, 3), torch.tensor([4, 4]), 5)
+    position = torch.tensor([4, 4])
+    found = append(cache, torch.ones(2, 1, 1, 3), position, next_length(position, cache))
     assert found.data_ptr() == cache.data_ptr()
     assert found.dtype == torch.bfloat16
     assert found[:, :, 4].eq(1).all()
