@@ -7,11 +7,13 @@ RUN pip install --no-cache-dir --index-url https://download.pytorch.org/whl/cpu 
 
 WORKDIR /src
 COPY pyproject.toml constraints.txt README.md LICENSE ./
+COPY requirements requirements
 COPY nmt nmt
 COPY configs configs
 COPY data/sample data/sample
 COPY models models
-RUN pip install --no-cache-dir -c constraints.txt '.[serve]' && rm -rf /src/*
+RUN pip install --no-cache-dir --no-deps --require-hashes -r requirements/base.txt -r requirements/serve.txt \
+ && pip install --no-cache-dir --no-build-isolation -c constraints.txt '.[serve]' && rm -rf /src/*
 
 # Runs are read from /runs; nothing is written there.
 RUN useradd --create-home nmt
