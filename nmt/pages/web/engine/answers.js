@@ -118,13 +118,7 @@ const forcedOf = (run, source, target) => run.lastForced([source, target], () =>
 
 /** @param {Run} run @param {number[]} source @param {Reading} reading @param {Asked} question @param {Omit<import("./search/beam.js").Options, "maxTarget">} options */
 function searched(run, source, reading, question, options) {
-  return search(run.model, reading.memory, source.length, settingsOf(run, question), { maxTarget: run.stored.max_target, ...options });
-}
-
-/** The run's own translation. @param {Run} run @param {number[]} source @param {Reading} reading @param {Asked} question @param {number[]} prefix @param {Pause} pause */
-async function best(run, source, reading, question, prefix, pause) {
-  const [first] = await searched(run, source, reading, question, { prefix, observe: pause });
-  return first.ids;
+  return search(run.model, reading, source.length, settingsOf(run, question), { maxTarget: run.stored.max_target, ...options });
 }
 
 /** @param {Run} run @param {number[]} ids */
@@ -138,7 +132,9 @@ async function pairOf(run, question, pause) {
   const { target, target_ids: targetIds, prefix_ids: prefix } = question;
   checkIds(run, [...targetIds ?? [], ...(prefix ?? []).filter(Boolean)]);
   const given = targetIds ?? (target === undefined ? null : run.target.encode(normalize(target)));
-  return { source, target: given ? within(given, run.stored.max_target) : await best(run, source, readingOf(run, source), question, prefix ?? [], pause) };
+  if (given) return { source, target: within(given, run.stored.max_target) };
+  const [best] = await searched(run, source, readingOf(run, source), question, { prefix: prefix ?? [], observe: pause });
+  return { source, target: best.ids };
 }
 
 /** The labels of a map's rows and columns. @param {Run} run @param {string} site @param {number[]} source @param {number[]} target */
@@ -154,21 +150,31 @@ function labelsOf(run, site, source, target) {
 /** The row with a weight of 0 for each column that its query did not have. @param {number[]} row @param {number} columns */
 const padded = (row, columns) => Array.from({ length: columns }, (_, column) => row[column] ?? 0);
 
-/** A translation with its maps. @param {Run} run @param {number[]} source @param {number[]} target @param {ReturnType<typeof force>} forced @returns {Translation} */
-function translationOf(run, source, target, { logProbs, maps }) {
-  const chosen = [...target, EOS].map((id, position) => logProbs[position][id]);
+/** A translation with its maps, given log p of its pieces and the weights by site, layer, row and head. @param {Run} run @param {number[]} source @param {number[]} target @param {number[]} logProbs @param {Record<string, number[][][][]>} weights @returns {Translation} */
+function translationOf(run, source, target, logProbs, weights) {
   return {
     text: normalize(run.target.decode(target)),
     ids: target,
     pieces: [...run.target.pieces(target), END],
-    log_probs: chosen,
-    log_prob: chosen.reduce((sum, logProb) => sum + logProb, 0),
-    maps: Object.fromEntries(Object.entries(maps).map(([site, layers]) => {
+    log_probs: logProbs,
+    log_prob: logProbs.reduce((sum, logProb) => sum + logProb, 0),
+    maps: Object.fromEntries(Object.entries(weights).map(([site, layers]) => {
       const labels = labelsOf(run, site, source, target);
-      const weights = layers.map((rows) => rows[0].weights.map((_, head) => rows.map((row) => padded(row.weights[head], labels.columns.length))));
-      return [site, { ...labels, weights }];
+      return [site, { ...labels, weights: layers.map((rows) => rows[0].map((_, head) => rows.map((row) => padded(row[head], labels.columns.length)))) }];
     })),
   };
+}
+
+/** @param {import("./models/model.js").Maps} maps */
+const weightsOf = (maps) => Object.fromEntries(Object.entries(maps).map(([site, layers]) => [site, layers.map((rows) => rows.map(({ weights }) => weights))]));
+
+/** A forced translation with its maps. @param {Run} run @param {number[]} source @param {number[]} target @param {import("./models/model.js").Forced} forced */
+const forcedTranslation = (run, source, target, { logProbs, maps }) => translationOf(run, source, target, [...target, EOS].map((id, position) => logProbs[position][id]), weightsOf(maps));
+
+/** A translation that a search has found, with its maps. @param {Run} run @param {number[]} source @param {Reading} reading @param {import("./search/beam.js").Hypothesis} hypothesis */
+function foundTranslation(run, source, { maps }, { ids, logProbs, rows }) {
+  const ofDecoder = Object.entries(rows[0]).map(([site, layers]) => [site, layers.map((_, layer) => rows.map((row) => row[site][layer]))]);
+  return translationOf(run, source, ids, logProbs, { ...weightsOf(maps), ...Object.fromEntries(ofDecoder) });
 }
 
 /** The indices of the largest numbers, the largest first; sorting all pieces of a vocabulary would take much longer. @param {import("./models/vectors.js").Vector} numbers @param {number} count */
@@ -212,10 +218,9 @@ export const ANSWERS = {
     const ofDecoder = site && site !== "encoder_self" ? site : undefined;
     const reading = readingOf(run, source);
     let mapped = -Infinity;
-    const encoder = site === "encoder_self" ? translationOf(run, source, [], force(run.model, reading, [])).maps.encoder_self : null;
+    const encoder = site === "encoder_self" ? translationOf(run, source, [], [], weightsOf(reading.maps)).maps.encoder_self : null;
     const [first] = await searched(run, source, reading, question, {
       prefix: question.prefix_ids,
-      site: ofDecoder,
       async observe(live) {
         const [{ ids, rows }] = live;
         /** @type {import("./interface.js").SiteMaps | undefined} */
@@ -226,7 +231,7 @@ export const ANSWERS = {
         if (encoder && isDue) map = { ...encoder, weights: [[chosenMap(encoder.weights.map((ofLayer) => chosenMap(ofLayer, head)), layer)]] };
         if (ofDecoder && isDue) {
           const labels = labelsOf(run, ofDecoder, source, ids);
-          const weights = rows[0].map((ofLayer, index) => chosenMap(ofLayer.map((_, at) => rows.map((row) => padded(row[index][at], labels.columns.length))), head));
+          const weights = rows[0][ofDecoder].map((ofLayer, index) => chosenMap(ofLayer.map((_, at) => rows.map((row) => padded(row[ofDecoder][index][at], labels.columns.length))), head));
           map = { ...labels, outputs: labels.outputs.slice(0, -1), weights: [[chosenMap(weights, layer)]] };
         }
         const beams = live.map((one) => ({ pieces: run.target.pieces(one.ids), log_prob: one.logProb }));
@@ -240,22 +245,21 @@ export const ANSWERS = {
 
   async attend(run, question, _, pause) {
     const { source, target } = await pairOf(run, question, pause);
-    return translationOf(run, source, target, forcedOf(run, source, target));
+    return forcedTranslation(run, source, target, forcedOf(run, source, target));
   },
 
   async intervene(run, question, _, pause) {
     const { changes = [], prefix_ids: prefix = [] } = question;
     const { source, target } = await pairOf(run, question, pause);
-    const first = Math.min(...changes.map(firstStep));
-    const kept = [...target.slice(0, first), ...prefix.slice(first)];
-    const intact = translationOf(run, source, target, forcedOf(run, source, target));
-    const known = changes.some(({ site }) => site === "encoder_self") ? null : readingOf(run, source);
+    // What comes before the first changed step is as it was, and is not computed again.
+    const first = Math.min(...changes.map(firstStep), target.length), before = { forced: forcedOf(run, source, target), count: first };
+    const isRead = !changes.some(({ site }) => site === "encoder_self");
     return intervened(run.model, changes, run.random, async () => {
-      const reading = known ?? read(run.model, [...source, EOS]);
-      const forced = translationOf(run, source, target, force(run.model, reading, target));
-      const changedTarget = await best(run, source, reading, question, kept, pause);
-      const isSame = changedTarget.length === target.length && changedTarget.every((id, position) => id === target[position]);
-      return { intact, forced, changed: isSame ? forced : translationOf(run, source, changedTarget, force(run.model, reading, changedTarget)) };
+      const reading = isRead ? readingOf(run, source) : read(run.model, [...source, EOS]);
+      const forced = forcedTranslation(run, source, target, force(run.model, reading, target, before));
+      const [best] = await searched(run, source, reading, question, { prefix: [...target.slice(0, first), ...prefix.slice(first)], known: before, observe: pause });
+      const isSame = best.ids.length === target.length && best.ids.every((id, position) => id === target[position]);
+      return { intact: forcedTranslation(run, source, target, before.forced), forced, changed: isSame ? forced : foundTranslation(run, source, reading, best) };
     });
   },
 
@@ -315,7 +319,7 @@ export const ANSWERS = {
     const [sourceWords, targetWords] = [pair.source, pair.target].map((side) => side.split(" "));
     if (guess.some(([i, j]) => !sourceWords[i] || !targetWords[j])) throw new Refusal("badLink");
     const source = run.source.encode(pair.source), target = run.target.encode(pair.target);
-    const { maps: { cross } } = translationOf(run, source, target, forcedOf(run, source, target));
+    const { maps: { cross } } = forcedTranslation(run, source, target, forcedOf(run, source, target));
     const ofLayers = cross.weights.map((ofLayer) => chosenMap(ofLayer, head));
     const words = (/** @type {number[][]} */ map) => wordMap(map, run.source.pieces(source), run.target.pieces(target));
     const weights = words(chosenMap(ofLayers, layer)), every = [...sure, ...possible];
@@ -351,7 +355,7 @@ export const ANSWERS = {
   async hypotheses(run, question, _, pause) {
     const { text, source_ids: given, prefix_ids: prefix, settings } = /** @type {any} */ (question);
     const source = given ?? run.source.encode(normalize(text));
-    const hypotheses = await search(run.model, readingOf(run, source).memory, source.length, { ...run.stored.search, ...settings }, { prefix, maxTarget: run.stored.max_target, observe: pause });
-    return hypotheses.map((one) => ({ ...one, text: normalize(run.target.decode(one.ids)) }));
+    const hypotheses = await search(run.model, readingOf(run, source), source.length, { ...run.stored.search, ...settings }, { prefix, maxTarget: run.stored.max_target, observe: pause });
+    return hypotheses.map(({ ids, logProb, score }) => ({ ids, logProb, score, text: normalize(run.target.decode(ids)) }));
   },
 };

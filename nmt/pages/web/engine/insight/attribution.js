@@ -42,7 +42,7 @@ async function occlusion(model, source, target, contrast, pause) {
 async function valueZeroing(model, source, target, _, pause) {
   const { memory } = read(model, [...source, EOS]);
   /** o_t / |o_t|. */
-  const directions = () => featuresOf(model, memory, target).features.map((feature) => {
+  const directions = () => featuresOf(model, memory, target).map((feature) => {
     const length = Math.sqrt(dot(feature, feature));
     return feature.map((entry) => entry / length);
   });

@@ -34,8 +34,8 @@ import { linear, logSoftmax } from "./vectors.js";
  * @property {(source: number[], watch?: WatchSite) => any} encode
  * @property {(memory: any) => any} start
  * @property {(pieces: number[], states: any[], memory: any, watch?: WatchSite) => { features: Vector[], states: any[] }} advance
- * @property {(pieces: number[], memory: any, watch?: WatchSite) => Features} [advanceAll] the same at all positions at once, for a
- *   model whose positions do not wait for each other
+ * @property {(pieces: number[], state: any, memory: any, watch?: WatchSite) => Features} [advanceAll] the same for several pieces of
+ *   one hypothesis at once, for a model whose positions do not wait for each other
  */
 
 export const BOS = 2;
@@ -58,9 +58,14 @@ export function step(model, pieces, states, memory, watch) {
   return { logProbs: linear(model.output, features).map(logSoftmax), states: next };
 }
 
-/** The inputs of the output layer at some positions, and the State after them. @typedef {{ features: Vector[], state: any }} Features */
+/** The inputs of the output layer at some positions, and the State after each of them. @typedef {{ features: Vector[], states: any[] }} Features */
 /** The numbers behind each row of a map, by site and layer. @typedef {Record<string, Attended[][]>} Maps */
 /** A source as the decoder attends to it, and the encoder's own maps. @typedef {{ memory: any, maps: Maps }} Reading */
+/** log p of every piece at each position of a target, EOS included, the State with which it was predicted, and what it attended to. @typedef {{ logProbs: Vector[], states: any[], maps: Maps }} Forced */
+/** A forced translation of which the first `count` positions are computed already. @typedef {{ forced: Forced, count: number }} Known */
+
+/** Not computed yet. @type {Known} */
+export const UNKNOWN = { forced: { logProbs: [], states: [], maps: {} }, count: 0 };
 
 /** A Watch that keeps what the layers of some sites compute. @param {Model} model @param {(site: string) => boolean} isWatched */
 function recorded(model, isWatched) {
@@ -71,6 +76,9 @@ function recorded(model, isWatched) {
   return { maps, watch };
 }
 
+/** Keeps what the decoder attends to. @param {Model} model */
+export const recordedDecoder = (model) => recorded(model, (site) => site !== "encoder_self");
+
 /** Reads a source, which several translations may then attend to. @param {Model} model @param {number[]} source ids with EOS @returns {Reading} */
 export function read(model, source) {
   const { maps, watch } = recorded(model, (site) => site === "encoder_self");
@@ -78,33 +86,32 @@ export function read(model, source) {
 }
 
 /**
- * log p of every piece at each position of a target, EOS included, and what each position attended to.
- * @param {Model} model @param {Reading} reading @param {number[]} target ids without BOS and EOS
+ * Forces a target. A position depends on the pieces before it alone, so what is known of them is not computed again.
+ * @param {Model} model @param {Reading} reading @param {number[]} target ids without BOS and EOS @param {Known} [known] @returns {Forced}
  */
-export function force(model, { memory, maps: ofEncoder }, target) {
-  const { maps, watch } = recorded(model, (site) => site !== "encoder_self");
-  return { logProbs: logProbsOf(model, memory, target, watch).logProbs, maps: { ...ofEncoder, ...maps } };
+export function force(model, { memory, maps: ofEncoder }, target, { forced, count } = UNKNOWN) {
+  const { maps, watch } = recordedDecoder(model);
+  const { features, states } = featuresFrom(model, count ? forced.states[count - 1] : model.start(memory), [BOS, ...target].slice(count), memory, watch);
+  return {
+    logProbs: [...forced.logProbs.slice(0, count), ...linear(model.output, features).map(logSoftmax)],
+    states: [...forced.states.slice(0, count), ...states],
+    maps: { ...ofEncoder, ...Object.fromEntries(Object.entries(maps).map(([site, layers]) => [site, layers.map((rows, layer) => count ? [...forced.maps[site][layer].slice(0, count), ...rows] : rows)])) },
+  };
 }
 
-/** log p of every piece at each position of a target, the one after it included, and the State then. @param {Model} model @param {any} memory @param {number[]} target ids without BOS and EOS @param {WatchSite} [watch] */
-export function logProbsOf(model, memory, target, watch) {
-  const { features, state } = featuresOf(model, memory, target, watch);
-  return { logProbs: linear(model.output, features).map(logSoftmax), state };
-}
+/** The inputs of the output layer at each position of a target. @param {Model} model @param {any} memory @param {number[]} target ids without BOS and EOS */
+export const featuresOf = (model, memory, target) => featuresFrom(model, model.start(memory), [BOS, ...target], memory).features;
 
-/** Reads BOS and a target. @param {Model} model @param {any} memory @param {number[]} target ids without BOS and EOS @param {WatchSite} [watch] @returns {Features} */
-export function featuresOf(model, memory, target, watch) {
-  const pieces = [BOS, ...target];
-  return model.advanceAll ? model.advanceAll(pieces, memory, watch) : featuresInSteps(model, pieces, memory, watch);
-}
-
-/** @param {Model} model @param {number[]} pieces @param {any} memory @param {WatchSite} [watch] @returns {Features} */
-function featuresInSteps(model, pieces, memory, watch) {
-  let state = model.start(memory);
-  const features = pieces.map((piece) => {
-    const { features: [feature], states: [next] } = model.advance([piece], [state], memory, watch);
-    state = next;
+/** Reads pieces, one after another or all at once. @param {Model} model @param {any} state @param {number[]} pieces @param {any} memory @param {WatchSite} [watch] @returns {Features} */
+function featuresFrom(model, state, pieces, memory, watch) {
+  if (!pieces.length) return { features: [], states: [] };
+  if (model.advanceAll) return model.advanceAll(pieces, state, memory, watch);
+  /** @type {any[]} */
+  const states = [];
+  const features = pieces.map((piece, index) => {
+    const { features: [feature], states: [next] } = model.advance([piece], [index ? states[index - 1] : state], memory, watch);
+    states.push(next);
     return feature;
   });
-  return { features, state };
+  return { features, states };
 }

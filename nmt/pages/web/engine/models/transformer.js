@@ -82,15 +82,17 @@ export class Transformer {
     return { features, states: next };
   }
 
-  /** The inputs of the output layer at all positions of a target, of which position t sees the pieces up to t, and the State after them. @param {number[]} pieces @param {Memory} memory @param {WatchSite} [watch] */
-  advanceAll(pieces, memory, watch) {
-    /** @type {State} */
-    const state = { past: [], position: pieces.length };
-    const features = this.#read(pieces, [...pieces.keys()], memory, watch, (added) => {
-      state.past.push(added);
-      return pieces.map((_, t) => byHead(added.keys.length, (head) => added.keys[head].slice(0, t + 1), (head) => added.values[head].slice(0, t + 1)));
-    });
-    return { features, state };
+  /** Reads the next pieces of one hypothesis at once: each sees the pieces up to itself. Returns the inputs of the output layer and the State after each. @param {number[]} pieces @param {State} state @param {Memory} memory @param {WatchSite} [watch] */
+  advanceAll(pieces, state, memory, watch) {
+    const positions = pieces.map((_, t) => state.position + t);
+    /** @type {State[]} */
+    const states = positions.map((position) => ({ past: [], position: position + 1 }));
+    const features = this.#read(pieces, positions, memory, watch, (added, index) => states.map(({ past }, t) => {
+      const upToHere = byHead(added.keys.length, (head) => added.keys[head].slice(0, t + 1), (head) => added.values[head].slice(0, t + 1));
+      past.push(appended(state.past[index], upToHere));
+      return past[index];
+    }));
+    return { features, states };
   }
 
   /** The decoder stack. `keep` returns what each row sees in self-attention, given the keys and values of all rows. @param {number[]} pieces @param {number[]} positions @param {Memory} memory @param {WatchSite | undefined} watch @param {(added: KeysValues, layer: number) => KeysValues[]} keep */

@@ -1,7 +1,7 @@
 // @ts-check
 // Beam search for one sentence; with a beam of 1 it is greedy search. As nmt/decoding/beam.py and constraints.py.
 
-import { BOS, EOS, logProbsOf, step } from "../models/model.js";
+import { BOS, EOS, UNKNOWN, force, recordedDecoder, step } from "../models/model.js";
 
 /** @typedef {import("../models/model.js").Model} Model */
 /** @typedef {import("../models/vectors.js").Vector} Vector */
@@ -17,11 +17,15 @@ import { BOS, EOS, logProbsOf, step } from "../models/model.js";
  * @property {number} max_length_offset
  * @property {number} no_repeat_ngram
  */
-/** A finished translation: ids without BOS and EOS, log p in nats, and the value by which it is ranked. @typedef {{ ids: number[], logProb: number, score: number }} Hypothesis */
-/** The weights of one step, by layer and head. @typedef {number[][][]} Row */
-/** An unfinished one. `covered` are the attention weights summed over all steps, `rows` those of each step at the watched site. @typedef {{ ids: number[], logProb: number, state: any, covered: number[], rows: Row[] }} Live */
+/** The weights of one step, by site of the decoder, layer and head. @typedef {Record<string, number[][][]>} Row */
+/** A finished translation: ids without BOS and EOS, log p in nats, the value by which it is ranked, and for each piece with EOS its log p and the weights with which it was chosen. @typedef {{ ids: number[], logProb: number, score: number, logProbs: number[], rows: Row[] }} Hypothesis */
+/** An unfinished one. `covered` are the cross attention weights summed over all steps. @typedef {Omit<Hypothesis, "score"> & { state: any, covered: number[] }} Live */
 
-/** `site` is the site of the decoder to watch; a 0 in `prefix` leaves the choice at its position to the search. @typedef {{ prefix?: number[], maxTarget?: number | null, site?: string, observe?: (live: Live[]) => Promise<void> }} Options */
+/**
+ * A 0 in `prefix` leaves the choice at its position to the search. `known` is what a forced translation that begins
+ * with the prefix has computed with the same attention.
+ * @typedef {{ prefix?: number[], maxTarget?: number | null, known?: import("../models/model.js").Known, observe?: (live: Live[]) => Promise<void> }} Options
+ */
 
 const PAD = 0, UNK = 1;
 const LEAST_COVERED = 1e-3;
@@ -30,23 +34,23 @@ const LEAST_COVERED = 1e-3;
  * Beam search with the length and coverage penalties of GNMT (Wu et al. 2016, equation 14):
  * score = log P(Y|X) / ((5 + |Y|) / 6)^alpha + beta sum_s log min(sum_t a_ts, 1).
  * Returns the finished hypotheses, best first. `observe` receives the unfinished ones after each step, best first.
- * @param {Model} model @param {any} memory what the model read @param {number} sourceLength without EOS
+ * @param {Model} model @param {import("../models/model.js").Reading} reading @param {number} sourceLength without EOS
  * @param {SearchSettings} settings
  * @param {Options} [options]
  */
-export async function search(model, memory, sourceLength, settings, { prefix = [], maxTarget = null, site: watched = "", observe } = {}) {
+export async function search(model, reading, sourceLength, settings, { prefix = [], maxTarget = null, known = UNKNOWN, observe } = {}) {
   const { beam_size: beamSize, length_penalty: alpha, coverage_penalty: beta, min_length: minLength } = settings;
   const longest = longestOf(sourceLength + 1, lastOf(prefix), maxTarget, settings);
   const lengthFactor = (/** @type {number} */ length) => ((5 + length) / 6) ** alpha;
-  const begun = beginnings(model, memory, prefix.slice(0, givenOf(prefix, longest)), sourceLength, watched);
+  const begun = beginnings(model, reading, prefix.slice(0, givenOf(prefix, longest)), sourceLength, known);
   for (const beginning of begun.slice(1)) await observe?.([beginning]);
   let live = begun.slice(-1);
   /** @type {Hypothesis[]} */
   const finished = [];
   for (let length = begun.length; live.length; length++) { // the number of pieces after this step
-    const { weights, watch } = recordedWeights(model);
-    const { logProbs, states } = step(model, live.map(({ ids }) => ids.at(-1) ?? BOS), live.map(({ state }) => state), memory, watch);
-    live = live.map((one, row) => ({ ...one, ...attended(one, weights, row, watched) }));
+    const { maps, watch } = recordedDecoder(model);
+    const { logProbs, states } = step(model, live.map(({ ids }) => ids.at(-1) ?? BOS), live.map(({ state }) => state), reading.memory, watch);
+    live = live.map((one, row) => ({ ...one, ...attended(one, maps, row) }));
     const only = longest === length ? EOS : prefix[length - 1] || undefined;
     // A hypothesis must not end before a later piece of the prefix.
     const least = Math.max(minLength, lastOf(prefix) + 1);
@@ -56,10 +60,13 @@ export async function search(model, memory, sourceLength, settings, { prefix = [
     for (const { parent, piece, logProb } of candidates.slice(0, beamSize)) {
       if (piece !== EOS) continue;
       const coverage = beta ? beta * live[parent].covered.reduce((sum, covered) => sum + Math.log(Math.min(Math.max(covered, LEAST_COVERED), 1)), 0) : 0;
-      finished.push({ ids: live[parent].ids, logProb, score: logProb / lengthFactor(length) + coverage });
+      const { ids, rows } = live[parent];
+      finished.push({ ids, logProb, score: logProb / lengthFactor(length) + coverage, logProbs: [...live[parent].logProbs, logProbs[parent][EOS]], rows });
     }
-    live = candidates.filter(({ piece }) => piece !== EOS).slice(0, beamSize).map(({ parent, piece, logProb }) => (
-      { ids: [...live[parent].ids, piece], logProb, state: states[parent], covered: live[parent].covered, rows: live[parent].rows }));
+    live = candidates.filter(({ piece }) => piece !== EOS).slice(0, beamSize).map(({ parent, piece, logProb }) => {
+      const { ids, logProbs: ofPieces, covered, rows } = live[parent];
+      return { ids: [...ids, piece], logProb, logProbs: [...ofPieces, logProbs[parent][piece]], state: states[parent], covered, rows };
+    });
     if (live.length && observe) await observe(live);
     if (isDone(live, length)) break;
   }
@@ -76,41 +83,28 @@ export async function search(model, memory, sourceLength, settings, { prefix = [
   }
 }
 
-/** The weights of all sites as they are computed, by site, layer, row and head. @typedef {Record<string, number[][][][]>} Weights */
-
-/** @param {Model} model */
-function recordedWeights(model) {
-  /** @type {Weights} */
-  const weights = Object.fromEntries(Object.entries(model.sites).map(([site, layers]) => [site, layers.map(() => [])]));
-  /** @type {import("../models/model.js").WatchSite} */
-  const watch = (site, layer) => (computed) => { weights[site][layer].push(computed.weights); };
-  return { weights, watch };
-}
-
-/** What a hypothesis has attended to after one more step, which computed a row of the weights. @param {Pick<Live, "covered" | "rows">} before @param {Weights} weights @param {number} row @param {string} watched */
-function attended({ covered, rows }, weights, row, watched) {
-  const weight = meanOf(weights.cross[weights.cross.length - 1][row]);
-  return {
-    covered: covered.map((sum, position) => sum + weight[position]),
-    rows: watched ? [...rows, weights[watched].map((ofLayer) => ofLayer[row])] : [],
-  };
+/** What a hypothesis has attended to after one more step, which computed a row of the maps. @param {Pick<Live, "covered" | "rows">} before @param {import("../models/model.js").Maps} maps @param {number} row */
+function attended({ covered, rows }, maps, row) {
+  const ofStep = Object.fromEntries(Object.entries(maps).map(([site, layers]) => [site, layers.map((ofLayer) => ofLayer[row].weights)]));
+  const weight = meanOf(ofStep.cross[ofStep.cross.length - 1]);
+  return { covered: covered.map((sum, position) => sum + weight[position]), rows: [...rows, ofStep] };
 }
 
 /**
  * The hypothesis after each piece of the given beginning of a translation, and before the first. All are read at once,
  * which takes less time than steps; only the last one has the State to go on from.
- * @param {Model} model @param {any} memory @param {number[]} given @param {number} sourceLength @param {string} watched @returns {Live[]}
+ * @param {Model} model @param {import("../models/model.js").Reading} reading @param {number[]} given @param {number} sourceLength @param {import("../models/model.js").Known} known @returns {Live[]}
  */
-function beginnings(model, memory, given, sourceLength, watched) {
-  const empty = { ids: [], logProb: 0, state: null, covered: new Array(sourceLength).fill(0), rows: [] };
-  if (!given.length) return [{ ...empty, state: model.start(memory) }];
-  const { weights, watch } = recordedWeights(model);
-  const { logProbs, state } = logProbsOf(model, memory, given.slice(0, -1), watch);
+function beginnings(model, reading, given, sourceLength, known) {
+  const empty = { ids: [], logProb: 0, logProbs: [], state: null, covered: new Array(sourceLength).fill(0), rows: [] };
+  if (!given.length) return [{ ...empty, state: model.start(reading.memory) }];
+  const { logProbs, states, maps } = force(model, { memory: reading.memory, maps: {} }, given.slice(0, -1), { ...known, count: Math.min(known.count, given.length) });
+  const state = states[given.length - 1];
   /** @type {Live[]} */
   const begun = [empty];
   for (const [row, piece] of given.entries()) {
-    const { ids, logProb, covered, rows } = begun[row];
-    begun.push({ ids: [...ids, piece], logProb: logProb + logProbs[row][piece], state, ...attended({ covered, rows }, weights, row, watched) });
+    const { ids, logProb, logProbs: before, covered, rows } = begun[row], ofPiece = logProbs[row][piece];
+    begun.push({ ids: [...ids, piece], logProb: logProb + ofPiece, logProbs: [...before, ofPiece], state, ...attended({ covered, rows }, maps, row) });
   }
   return begun;
 }
