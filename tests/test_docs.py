@@ -222,6 +222,12 @@ def test_what_takes_seconds_runs(line: str, command: Callable):
     assert "score" in ended.output
 
 
+def test_a_thing_has_one_vietnamese_name():
+    texts = [*VIETNAMESE, DOCS / "reference" / "glossary.md", *(ROOT / "nmt").rglob("*.py"), *(ROOT / "nmt").rglob("*.js")]
+    for other in ("phòng thí nghiệm", "hàm điểm"):
+        assert not [file for file in texts if other in file.read_text(encoding="utf-8").lower()], other
+
+
 def test_every_target_of_make_is_there():
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     for page in MANUAL:

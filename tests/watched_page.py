@@ -54,3 +54,9 @@ def _reset(page: Any, settings: dict[str, Any]) -> None:
     page.emulate_media(media="null", **{name: settings.get(name, "null") for name in media})
     page.set_viewport_size(settings.get("viewport", {"width": 1280, "height": 720}))
     page.mouse.move(0, 0)
+
+
+def tips(cells: Any) -> list[str]:
+    """What cells of a map say when they are pointed at; each ends with the weight."""
+    result: list[str] = cells.evaluate_all("cells => cells.map((cell) => cell.dataset.tip)")
+    return result

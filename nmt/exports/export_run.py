@@ -16,6 +16,7 @@ from nmt.exports.formats import open_engine, open_exported, write_format
 from nmt.exports.parity import BOUNDS, SENTENCES, Parity, compare, computes_alike
 from nmt.files import atomic_folder, check_writable, existing_file, write_json
 from nmt.runs.directory import tokenizer_hashes
+from nmt.runs.included import included_name
 from nmt.runs.load import LoadedRun
 from nmt.runs.search import Engine
 from nmt.scoring.test_sets import stored_pairs
@@ -49,7 +50,9 @@ def comparison_pairs(run: LoadedRun, source: str | None = None, reference: str |
                     "and of which the run stores no sentence. Give pairs of your own: source=FILE reference=FILE."
                 ) from error
             file, pairs = stored
-            logger.warning(
+            # An included model comes without its corpora, and with the sentences that it is compared on.
+            logger.log(
+                logging.DEBUG if included_name(run.directory.path) else logging.WARNING,
                 "The validation corpus %s is missing: the exported model is compared with the run on the sentences in "
                 "%s.",
                 data.valid,

@@ -14,6 +14,7 @@ from nmt.commands.compare import compare
 from nmt.commands.evaluate import evaluate
 from nmt.config.job import Job
 from nmt.errors import MissingFile, Mistake
+from nmt.exports import export_run
 from nmt.exports.export_run import comparison_pairs
 from nmt.runs.load import load_run
 from nmt.scoring.run_scores import score_test_split
@@ -72,13 +73,19 @@ def test_a_stored_split_is_evaluated_as_the_files_are(
     assert json.loads((alone / "scores" / "scores.json").read_text())["scores"] == before
 
 
-def test_an_export_is_compared_on_stored_sentences(alone: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_export_is_compared_on_stored_sentences(
+    alone: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = load_run(Path("c"), "cpu")
     with caplog.at_level(logging.WARNING):
         evaluated = comparison_pairs(run)
     assert "The validation corpus valid is missing" in caplog.text
     assert "c/evaluation/test/sentences.jsonl" in caplog.text
     assert evaluated == (split_test_set(run, "test").sources, split_test_set(run, "test").references[0])
+    caplog.clear()
+    monkeypatch.setattr(export_run, "included_name", lambda folder: "c")
+    assert comparison_pairs(run) == evaluated
+    assert not caplog.messages, "an included model always comes without its corpora"
     shutil.rmtree("c/evaluation")
     probes = comparison_pairs(run)
     assert [len(side) for side in probes] == [3, 3]

@@ -15,7 +15,7 @@ import pytest
 import sentencepiece
 import torch
 from axe_playwright_python.sync_playwright import Axe
-from watched_page import watched_page
+from watched_page import tips, watched_page
 
 import nmt
 from nmt.commands.export import export
@@ -62,7 +62,7 @@ def test_it_translates_and_changes_attention_from_disk(run: Path, browser: Any, 
         page.locator("#intact .cell[data-row='0'][data-column='1']").click()
         page.get_by_role("button", name="Block at every step").first.click()
         page.locator("#changed .cell").first.wait_for()
-        titles = page.locator("#changed .cell[data-column='1'] title").all_text_contents()
+        titles = tips(page.locator("#changed .cell[data-column='1']"))
         assert titles
         assert all(title.endswith(": 0.000") for title in titles)
 
@@ -123,7 +123,7 @@ def test_runs_are_switched_and_compared(run: Path, browser: Any, tmp_path: Path)
         page.locator("#second").select_option("uniform")
         page.locator("#other .cell").first.wait_for()
         width = page.locator("#other text[data-column]").count()
-        weights = page.locator("#other .cell title").evaluate_all("titles => titles.map(t => t.textContent.slice(-5))")
+        weights = [tip[-5:] for tip in tips(page.locator("#other .cell"))]
         assert set(weights) == {f"{1 / width:.3f}"}
         page.locator("#difference").check()
         page.locator("#minus .cell").first.wait_for()

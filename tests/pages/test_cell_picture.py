@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from attention_parts import SCORERS, WINDOWS
+from watched_page import tips
 
 from nmt.attention import normalizers
 from nmt.insight.cells import cells
@@ -144,7 +145,7 @@ def test_long_vectors_are_drawn_by_their_largest_products(lab: Any) -> None:
 
 def test_a_symbol_and_its_picture_light_up_together(lab: Any) -> None:
     open_picture(lab)
-    shown = lab.locator("#intact .cell[data-row='1'] title").all_text_contents()
+    shown = tips(lab.locator("#intact .cell[data-row='1']"))
     weights = lab.locator("#picture [data-part='a']").evaluate_all("items => items.map(({dataset}) => dataset.value)")
     assert [f"{float(weight):.3f}" for weight in weights] == [title[-5:] for title in shown], "those of the map"
     lab.mouse.move(5, 5)  # away from the picture

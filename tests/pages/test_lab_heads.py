@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from watched_page import tips
 
 from nmt.config.direction import Direction
 from nmt.insight.known_alignments import aligned_pairs
@@ -31,7 +32,7 @@ def thumbnail(page: Any, layer: int | str, head: int | str, key: str = "layer") 
 
 
 def weights(page: Any, section: str = "intact") -> list[float]:
-    titles = page.locator(f"#{section} .cell title").all_text_contents()
+    titles = tips(page.locator(f"#{section} .cell"))
     return [float(title.rsplit(": ", 1)[1]) for title in titles]
 
 
@@ -158,12 +159,12 @@ def test_weights_that_change_grow_unless_motion_is_unwelcome(lab: Any, motion: s
             document.querySelector(".heads [data-layer='1'][data-head='1']").click();
             await drawn;
             return document.getAnimations().map(({ effect }) => [
-                effect.target.querySelector("title").textContent, effect.getTiming().duration,
+                effect.target.dataset.tip, effect.getTiming().duration,
             ]);
         }"""
     )
     changed = np.abs(np.array(weights(lab)) - before)
-    titles = lab.locator("#intact .cell title").all_text_contents()
+    titles = tips(lab.locator("#intact .cell"))
     expected = {title for title, change in zip(titles, changed, strict=True) if change > 0.022}
     possible = {title for title, change in zip(titles, changed, strict=True) if change > 0.018}
     if motion == "reduce":

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from PIL import Image
-from watched_page import watched_page
+from watched_page import tips, watched_page
 
 from nmt.config.direction import Direction
 from nmt.insight.known_alignments import aligned_pairs
@@ -94,7 +94,7 @@ def test_a_blocked_word_has_no_weight_in_the_other_translation(page: Any) -> Non
     assert re.search(r"looks at .* with weight 0\.\d{3}", page.locator("#selection").text_content())
     press(page, "Block at every step")
     page.locator("#changed svg").wait_for()
-    titles = page.locator("#changed .cell[data-column='1'] title").all_text_contents()
+    titles = tips(page.locator("#changed .cell[data-column='1']"))
     assert titles
     assert all(title.endswith(": 0.000") for title in titles)
     assert re.search(r"The first translation is .* \(.* nats", page.locator("#outcome .verdict").text_content())
@@ -109,7 +109,7 @@ def test_a_head_is_switched_off_and_a_row_made_even(page: Any) -> None:
     cell(page, 1, 0).click()
     press(page, "Switch off")
     page.locator("#changed svg").wait_for()
-    titles = page.locator("#changed .cell title").all_text_contents()
+    titles = tips(page.locator("#changed .cell"))
     assert all(title.endswith(": 0.000") for title in titles)
     press(page, "Equal weights")
     page.locator("#changes li").nth(1).wait_for()
@@ -218,7 +218,7 @@ def colors(page: Any, section: str) -> list[str]:
 
 
 def numbers(page: Any, section: str) -> list[float]:
-    titles = page.locator(f"#{section} .cell title").all_text_contents()
+    titles = tips(page.locator(f"#{section} .cell"))
     return [float(title.rsplit(": ", 1)[1]) for title in titles]
 
 
@@ -341,7 +341,7 @@ def test_the_weight_of_the_cell_under_the_pointer_is_written_into_it(page: Any) 
 
 def test_lines_have_the_weights_of_the_cells(page: Any) -> None:
     translate(page)
-    strong = [title for title in page.locator("#intact .cell title").all_text_contents() if float(title[-5:]) > 0.05]
+    strong = [title for title in tips(page.locator("#intact .cell")) if float(title[-5:]) > 0.05]
     page.locator("#view").select_option("lines")
     assert page.locator("#intact .cell").count() == 0
     lines = page.locator("#intact path title").all_text_contents()
@@ -363,11 +363,11 @@ def test_a_cell_is_dragged(page: Any) -> None:
     page.mouse.move(box["x"] + 10, box["y"] - 200, steps=4)
     page.mouse.up()
     page.locator("#changed svg").wait_for()
-    row = page.locator("#changed .cell[data-row='1'] title").all_text_contents()
+    row = tips(page.locator("#changed .cell[data-row='1']"))
     assert [float(title[-5:]) for title in row] == [float(column == 1) for column in range(len(row))]
     page.locator("#weight").fill("0.25")
-    edited = "#changed .cell[data-row='1'][data-column='1'] title"
-    page.wait_for_function("place => document.querySelector(place).textContent.endsWith('0.250')", arg=edited)
+    edited = "#changed .cell[data-row='1'][data-column='1']"
+    page.wait_for_function("place => document.querySelector(place).dataset.tip.endsWith('0.250')", arg=edited)
     assert page.locator("#changes li").count() == 1, "the change of a row replaces the one before"
     page.locator("#intact svg").focus()
     page.keyboard.press("+")
@@ -738,13 +738,13 @@ def test_a_word_should_look_at_a_source_word(page: Any) -> None:
     page.mouse.up()
     page.locator("#changed svg").wait_for()
     assert page.locator("#word-menu").is_hidden(), "a drag is no click"
-    row = page.locator("#changed .cell[data-row='0'] title").all_text_contents()
+    row = tips(page.locator("#changed .cell[data-row='0']"))
     assert [float(title[-5:]) for title in row] == [float(column == 1) for column in range(len(row))]
     ready(page)
     word(page, 0).press("Enter")
     page.locator("#word-look").select_option("2")
-    edited = "#changed .cell[data-row='0'][data-column='2'] title"
-    page.wait_for_function("place => document.querySelector(place).textContent.endsWith('1.000')", arg=edited)
+    edited = "#changed .cell[data-row='0'][data-column='2']"
+    page.wait_for_function("place => document.querySelector(place).dataset.tip.endsWith('1.000')", arg=edited)
     assert page.locator("#changes li").count() == 1, "the new place replaces the old one"
 
 

@@ -151,8 +151,8 @@ export function drawHeatMap(container, map, layout, { most, selection, name, sig
       const x = left + column * across, blocked = map.isBlocked?.(row, column) ?? false;
       cells.push(root.appendChild(svg("rect", {
         class: blocked ? "cell blocked" : "cell", x, y, width: across - GAP, height: cell - GAP,
-        fill: paint(map.weights[row][column]), "data-row": row, "data-column": column,
-      }, ...tip ? [svg("title", {}, tip(row, column))] : [])));
+        fill: paint(map.weights[row][column]), "data-row": row, "data-column": column, ...tip ? { "data-tip": tip(row, column) } : {},
+      })));
       if (blocked) root.append(svg("path", { class: "cross", d: `M${x + 4} ${y + cell - 5}L${x + across - 5} ${y + 4}` }));
     });
     const center = map.centers?.[row];
@@ -164,6 +164,7 @@ export function drawHeatMap(container, map, layout, { most, selection, name, sig
   const select = (/** @type {Cell | null} */ chosen) => mark(root, map, layout, chosen);
   select(selection);
   if (choose) listen(root, map, selection, choose);
+  if (tip) root.addEventListener("pointerover", (event) => { giveTip(hit(event, ".cell")); });
   if (drag) listenToDrag(root, map, drag, paint);
   const before = drawn.get(/** @type {Element} */ (container.firstElementChild));
   drawn.set(root, { map, cells });
@@ -176,6 +177,12 @@ export function drawHeatMap(container, map, layout, { most, selection, name, sig
       drawn.set(root, { map: { ...map, weights }, cells });
     },
   };
+}
+
+/** Lets a cell say its weight; a tip in each of the hundreds of cells would take as long to draw as the cells. @param {Element | null} cell */
+export function giveTip(cell) {
+  const tip = cell?.getAttribute("data-tip");
+  if (tip && !cell?.firstChild) cell?.append(svg("title", {}, tip));
 }
 
 /** @typedef {{ map: AttentionMap, cells: SVGElement[] }} Drawn */

@@ -105,10 +105,10 @@ const TEXTS = {
     guessLegend: "●: sure link (S), ○: possible link (P), both from the grammar; color: the attention weight that the model ({0}) computes for this translation; violet ring: the largest weight in each row; ✓: your guess. The diagonal links words at the same relative position. Alignment error rate = 1 − (|A ∩ S| + |A ∩ P|) / (|A| + |S|), where P includes S.",
     you: "you", model: "the model", diagonal: "the diagonal", aer: "alignment error rate", precision: "precision",
     recall: "recall", guessed: "{0} – {1}",
-    waiting: "translating … (Esc stops it)", stopped: "Stopped.", dropped: "Your changes were for the translation before, and are gone here. The browser's Back button returns to them.", failed: "The server cannot be reached. Check that nmt.serve is still running, and try again.",
+    typed: "Enter translates it", waiting: "translating … (Esc stops it)", stopped: "Stopped.", dropped: "Your changes were for the translation before, and are gone here. The browser's Back button returns to them.", failed: "The server cannot be reached. Check that nmt.serve is still running, and try again.",
   },
   vi: {
-    title: "Phòng thực hành cơ chế chú ý", subtitle: "Gõ một câu, xem mô hình chú ý vào đâu rồi thử thay đổi.", other: "English",
+    title: "Phòng thực hành cơ chế chú ý", subtitle: "Gõ câu, xem mô hình chú ý vào đâu, thử thay đổi.", other: "English",
     sentence: "câu", run: "mô hình", second: "so sánh với", none: "không so sánh", translate: "Dịch",
     outside: "ngoài ngữ liệu", empty: "Hãy gõ một câu.",
     legend: "Mỗi hàng là một từ của bản dịch, mỗi cột là một từ của câu nguồn. Màu càng nổi bật, mô hình càng nhìn vào từ của cột khi viết từ của hàng.",
@@ -126,7 +126,7 @@ const TEXTS = {
     tryBlock: "Chặn một từ", tryBlockHint: "Dịch lại mà không nhìn vào một từ nguồn.",
     tryGuess: "Đoán gióng hàng từ", tryGuessHint: "Chọn những từ ứng với nhau, rồi so với mô hình.",
     unknownWord: "Từ {0} không có trong dữ liệu huấn luyện.", unknownWords: "Các từ {0} không có trong dữ liệu huấn luyện.", unknownCharacters: "Ký tự không có trong dữ liệu huấn luyện: {0}.",
-    about: "{0}: {1}; {2} với hàm điểm (scorer) {3}, cửa sổ {4} và hàm chuẩn hóa {5}; {6} tham số{7}.", inEightBits: ", lưu ở dạng 8 bit với một hệ số cho mỗi hàng",
+    about: "{0}: {1}; {2} với hàm tính điểm (scorer) {3}, cửa sổ {4} và hàm chuẩn hóa {5}; {6} tham số{7}.", inEightBits: ", lưu ở dạng 8 bit với một hệ số cho mỗi hàng",
     warning: "Mô hình này chỉ học ngữ liệu kèm theo, gồm các câu do một văn phạm sinh ra, nên dịch sai những câu khác.",
     site: "loại chú ý", encoder_self: "tự chú ý ở bộ mã hóa", decoder_self: "tự chú ý ở bộ giải mã", cross: "chú ý chéo",
     layer: "tầng", head: "đầu chú ý", secondLayer: "tầng của mô hình thứ hai", secondHead: "đầu chú ý của mô hình thứ hai", mean: "trung bình",
@@ -207,7 +207,7 @@ const TEXTS = {
     guessLegend: "●: liên kết chắc chắn (S), ○: liên kết có thể có (P), cả hai lấy từ văn phạm; màu: trọng số chú ý mà mô hình ({0}) tính cho bản dịch này; viền tím: trọng số lớn nhất của mỗi hàng; ✓: bạn đoán. Đường chéo nối các từ ở cùng vị trí tương đối. Tỉ lệ lỗi gióng hàng (AER) = 1 − (|A ∩ S| + |A ∩ P|) / (|A| + |S|), trong đó P gồm cả S.",
     you: "bạn", model: "mô hình", diagonal: "đường chéo", aer: "tỉ lệ lỗi (AER)", precision: "độ chính xác (precision)",
     recall: "độ phủ (recall)", guessed: "{0} – {1}",
-    waiting: "đang dịch … (bấm Esc để dừng)", stopped: "Đã dừng.", dropped: "Các thay đổi của bạn thuộc về bản dịch trước nên không còn ở đây. Nút Quay lại của trình duyệt sẽ đưa chúng trở lại.", failed: "Không kết nối được với máy chủ. Hãy xem nmt.serve có còn chạy không, rồi thử lại.",
+    typed: "Bấm Enter để dịch", waiting: "đang dịch … (bấm Esc để dừng)", stopped: "Đã dừng.", dropped: "Các thay đổi của bạn thuộc về bản dịch trước nên không còn ở đây. Nút Quay lại của trình duyệt sẽ đưa chúng trở lại.", failed: "Không kết nối được với máy chủ. Hãy xem nmt.serve có còn chạy không, rồi thử lại.",
   },
 };
 

@@ -17,7 +17,7 @@ import { listenToHover, setShown } from "./lab/hover.js";
 import { blockWord, chooseForLayer, chosenForLayer, drawInspector, setWeight } from "./lab/inspector.js";
 import { selectedMap, tipOf } from "./lab/maps.js";
 import { listenToFiles } from "./lab/file.js";
-import { listenToPresentation } from "./lab/presentation.js";
+import { isPresenting, listenToPresentation } from "./lab/presentation.js";
 import { pictureOf, pngFile, save, svgFile } from "./lab/save.js";
 import { listenToShare } from "./lab/share.js";
 import { keptIds, readAddress, selectedPlace, state, writeAddress } from "./lab/state.js";
@@ -95,6 +95,7 @@ async function refresh() {
   const attend = (kind, question) => latest(kind, (signal) => engine.attend(question, signal));
   writeAddress();
   element.results.ariaBusy = "true";
+  element.answer.classList.remove("typed");
   if (!isCurrent()) showAttribution(null);
   element.status.classList.remove("error");
   element.asking.append(element.status);
@@ -368,14 +369,15 @@ function showBeam() {
 /** @returns {Record<string, LabMap | null>} */
 const shownMaps = () => ({ intact: shownMap(answers.intact), changed: shownMap(answers.changed), other: mapOfSecond(answers.other) });
 
-/** Whether a result can be seen: a presentation shows fewer. @param {string} name */
-const isShown = (name) => part(element[name], ".scroll").checkVisibility();
+/** Whether a result can be seen: a presentation shows fewer. To ask the browser would make it compute all styles. @param {string} name */
+const isShown = (name) => !element[name].hidden && !(isPresenting() && (name === "changed" || name === "minus"));
 
 /** Draws all maps of weights with one color scale. The tables of all heads do not depend on the selected cell. */
 function draw({ withHeads = true } = {}) {
   const maps = shownMaps(), most = Math.max(...Object.values(maps).map((map) => map?.most ?? 0));
   for (const [name, map] of Object.entries(maps)) element[name].hidden = !map;
   const minus = differenceShown(maps.intact);
+  setAside();
   // Set the layout first, because the width of a section determines the size of its cells.
   element.results.classList.toggle("several", [maps.changed, maps.other, minus].some(Boolean));
   /** @type {[string, import("./map.js").AttentionMap][]} */
@@ -394,10 +396,23 @@ function draw({ withHeads = true } = {}) {
       choose: (cell) => select(cell, "intact"), signed: true, tip: tipOf(minus),
     });
   }
+  for (const [name] of shown) part(element[name], ".map").style.height = "";
   setShown(Object.fromEntries(shown.map(([name, map]) => [name, { map, pieces: piecesOf(name) }])));
   hideLater(maps.intact);
   for (const kind of Object.keys(FILES)) element[`save-${kind}`].disabled = !answers.intact;
   inspect();
+}
+
+/** Takes the old drawings out of the layout, which measuring would otherwise compute for each of their cells; their room stays. */
+function setAside() {
+  for (const section of ["intact", "changed", "other", "minus"]) {
+    const container = part(element[section], ".map"), old = container.firstElementChild;
+    if (element[section].hidden) container.replaceChildren();
+    else if (old instanceof SVGElement) {
+      container.style.height = `${old.getAttribute("height")}px`;
+      old.style.display = "none";
+    }
+  }
 }
 
 const GAP = 28; // between results, as in lab.css
@@ -690,6 +705,11 @@ function listenToPage() {
     else begin(element.text.value, state.locks);
   });
   element.swap.addEventListener("click", () => { translateBack(isCurrent() ? answers.intact?.text ?? "" : ""); });
+  element.text.addEventListener("input", () => {
+    const isTyped = element.text.value !== state.text && element.text.value.trim() !== "";
+    element.answer.classList.toggle("typed", isTyped);
+    if (element.results.ariaBusy !== "true") announce(isTyped ? label("typed") : "");
+  });
   element.text.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || event.isComposing) return;
     event.preventDefault();

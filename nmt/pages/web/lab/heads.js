@@ -48,19 +48,23 @@ async function askErrorRates(run, redraw, report) {
 
 const nameOf = (/** @type {string} */ kind, /** @type {Choice} */ choice) => choice === MEAN ? label(kind === "layer" ? "meanOfLayers" : "meanOfHeads") : `${label(kind)} ${choice}`;
 
-/** @param {Shown} shown @param {number} room in pixels @param {number[][]} rates */
-function tableOf({ run, maps, layer, head, layerKey, headKey }, room, rates) {
+/** The width and height of the maps in a table. @param {Shown} shown @param {number} room in pixels */
+function sizeOf({ maps: { weights: [[[...rows], ...others]] } }, room) {
+  const heads = choicesOf(others.length + 1).length, size = clamp(Math.floor(room / heads) - GAP, MOST, LEAST);
+  return [size, Math.round(clamp(size * rows.length / rows[0].length, size * 1.2, size * 0.7))];
+}
+
+/** @param {Shown} shown @param {number[][]} rates */
+function tableOf({ run, maps, layer, head, layerKey, headKey }, rates) {
   const layers = choicesOf(maps.weights.length), heads = choicesOf(maps.weights[0].length);
   const drawn = layers.map((ofLayer) => heads.map((ofHead) => selectedMap(maps, ofLayer, ofHead)));
   const most = Math.max(...drawn.flat().map((map) => map.most)) || 1;
-  const size = clamp(Math.floor(room / heads.length) - GAP, MOST, LEAST);
   const cell = (/** @type {Choice} */ ofLayer, /** @type {Choice} */ ofHead, /** @type {number} */ l, /** @type {number} */ h) => {
     const { weights } = drawn[l][h], entropy = entropyOf(selectedMap(maps, ofLayer, ofHead, "pieces").weights);
     const rate = ofLayer === MEAN || ofHead === MEAN ? undefined : rates[ofLayer]?.[ofHead], isChosen = ofLayer === layer && ofHead === head;
     const written = entropy === null ? "–" : entropy.toFixed(2);
     const says = [`${nameOf("layer", ofLayer)}, ${nameOf("head", ofHead)}`, label("entropyIs", written), ...rate === undefined ? [] : [label("rateIs", rate.toFixed(2))]].join("; ");
     const picture = thumbnail(weights, most);
-    Object.assign(picture.style, { width: `${size}px`, height: `${Math.round(clamp(size * weights.length / weights[0].length, size * 1.2, size * 0.7))}px` });
     const button = make("button", {
       type: "button", "data-layer": ofLayer, "data-head": ofHead, "data-layer-key": layerKey, "data-head-key": headKey, "aria-pressed": isChosen,
       "aria-label": says, title: says, tabindex: isChosen ? 0 : -1, ...entropy === null ? {} : { "data-entropy": entropy.toFixed(6) }, ...rate === undefined ? {} : { "data-aer": rate },
@@ -88,10 +92,17 @@ export function drawHeads(shown, report) {
   const isBeside = matchMedia("(min-width: 1000px)").matches && !element.results.classList.contains("several");
   const width = element.maps.clientWidth - 32, room = (isBeside ? 0.42 * width : width / (matchMedia("(min-width: 1000px)").matches ? several.length : 1)) - 62;
   const rates = several.map(({ run }) => isKnown ? errorRates.get(rateKey(run)) ?? NO_RATES : NO_RATES);
-  const from = [state.unit, room, scale(), ...several.flatMap(({ run, maps, layer, head }, i) => [run, maps, layer, head, rates[i]])];
-  if (from.length === drawnFrom.length && from.every((value, i) => value === drawnFrom[i])) return;
+  /** A table may get more or less room without being drawn again. */
+  const fit = () => element["heads-tables"].querySelectorAll("table").forEach((table, i) => {
+    const [wide, high] = sizeOf(several[i], room);
+    table.style.setProperty("--wide", `${wide}px`);
+    table.style.setProperty("--high", `${high}px`);
+  });
+  const from = [state.unit, scale(), ...several.flatMap(({ run, maps, layer, head }, i) => [run, maps, layer, head, rates[i]])];
+  if (from.length === drawnFrom.length && from.every((value, i) => value === drawnFrom[i])) { fit(); return; }
   drawnFrom = from;
-  element["heads-tables"].replaceChildren(...several.map((one, i) => make("div", { class: "scroll" }, ...several.length > 1 ? [make("h3", {}, one.run)] : [], tableOf(one, room, rates[i]))));
+  element["heads-tables"].replaceChildren(...several.map((one, i) => make("div", { class: "scroll" }, ...several.length > 1 ? [make("h3", {}, one.run)] : [], tableOf(one, rates[i]))));
+  fit();
   element["heads-hint"].textContent = label(rates.some((rate) => rate.length) ? "headsHintRates" : "headsHint");
   const wanted = focused && element["heads-tables"].querySelector(`[data-layer-key="${focused.layerKey}"][data-layer="${focused.layer}"][data-head="${focused.head}"]`);
   if (wanted) /** @type {HTMLElement} */ (wanted).focus({ preventScroll: true });

@@ -97,9 +97,11 @@ export function drawInspector(map, changed, intact, page) {
     element["weight-value"].textContent = weight.toFixed(2);
   }
   const groups = map && isOwn ? actionsOn(map, row, column, isFree ? changed ?? map : null, intact, page) : [];
-  element.actions.replaceChildren(...groups.filter(([, buttons]) => buttons.length).map(([name, buttons]) => {
+  // What is selected comes first, and what else can be changed is written smaller below it.
+  const isMain = (/** @type {string} */ name) => name === (column !== null ? "onColumn" : row !== null ? "onRow" : "onHead") || name === "onCell";
+  element.actions.replaceChildren(...groups.filter(([, buttons]) => buttons.length).sort(([one], [other]) => Number(isMain(other)) - Number(isMain(one))).map(([name, buttons]) => {
     const title = make("span", { id: `of-${name}` }, label(name));
-    return make("div", { role: "group", "aria-labelledby": title.id, title: placeName() }, title, ...buttons);
+    return make("div", { role: "group", class: isMain(name) ? "" : "less", "aria-labelledby": title.id, title: placeName() }, title, ...buttons);
   }));
   drawEdits(intact, page);
   for (const note of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".unchanged"))) note.hidden = state.changes.length === 0;
@@ -133,8 +135,8 @@ function actionsOn(map, row, column, free, intact, { refresh }) {
     const cell = spoken(map, row, column);
     onCell.push(
       act("blockCell", `cell ${rowKey} ${columnKey}`, ["isWeight", cell, 0], { way: "scale", columns, factor: 0, steps }),
-      act("boost", `cell ${rowKey} ${columnKey}`, ["isTimes", cell, 3], { way: "scale", columns, factor: 3, steps }),
       button(label("oneHot"), () => { setWeight(free, row, column, 1); refresh(); }),
+      act("boost", `cell ${rowKey} ${columnKey}`, ["isTimes", cell, 3], { way: "scale", columns, factor: 3, steps }),
     );
   }
   if (row !== null) {

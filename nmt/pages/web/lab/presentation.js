@@ -9,7 +9,7 @@ import { label } from "../i18n.js";
 const LETTERS_FIT = 520;
 const root = document.documentElement;
 
-const isPresenting = () => root.classList.contains("present");
+export const isPresenting = () => root.classList.contains("present");
 
 /** @param {boolean} on */
 function present(on) {

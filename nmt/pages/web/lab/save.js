@@ -3,6 +3,7 @@
 
 import { svg, widthOf } from "../draw.js";
 import { element, part } from "../dom.js";
+import { giveTip } from "../heat_map.js";
 
 // The colors of style.css on white.
 const INK = "#1d1b22", MUTED = "#625e6b", RULE = "#e4e1e8", WEIGHT = "#7d2482";
@@ -23,6 +24,7 @@ export function pictureOf(sentence, sections) {
     const copy = /** @type {Element} */ (part(section, "svg").cloneNode(true));
     const [width, height] = ["width", "height"].map((name) => Number(copy.getAttribute(name)));
     for (const extra of copy.querySelectorAll(".outline, .cursor, .dragged, .readout, .hit")) extra.remove();
+    copy.querySelectorAll(".cell").forEach(giveTip);
     const title = part(section, "h2").textContent ?? "", words = (section === element.intact ? element.answer : section).querySelector(".translation")?.textContent ?? "";
     root.append(svg("text", { x, y: 52, "font-weight": "bold" }, title), svg("text", { x, y: 72 }, words));
     place(copy, { x, y: 84 });
