@@ -223,7 +223,12 @@ def test_what_takes_seconds_runs(line: str, command: Callable):
 
 
 def test_a_thing_has_one_vietnamese_name():
-    texts = [*VIETNAMESE, DOCS / "reference" / "glossary.md", *(ROOT / "nmt").rglob("*.py"), *(ROOT / "nmt").rglob("*.js")]
+    texts = [
+        *VIETNAMESE,
+        DOCS / "reference" / "glossary.md",
+        *(ROOT / "nmt").rglob("*.py"),
+        *(ROOT / "nmt").rglob("*.js"),
+    ]
     for other in ("phòng thí nghiệm", "hàm điểm"):
         assert not [file for file in texts if other in file.read_text(encoding="utf-8").lower()], other
 

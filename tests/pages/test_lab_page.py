@@ -678,9 +678,10 @@ def test_cause_and_effect_are_in_one_window(
     page.locator("#changed svg").wait_for()
     page.evaluate("scrollTo(0, 0)")
     boxes = {
-        name: page.locator(name).bounding_box() for name in ("#intact svg", "#clicked", "#outcome", "#changed svg")
+        name: page.locator(name).bounding_box()
+        for name in ("#intact svg", "#clicked", "#outcome", "#changed svg", "#actions")
     }
-    for name in ("#clicked", "#outcome"):
+    for name in ("#clicked", "#outcome", "#actions"):
         assert boxes[name]["y"] + boxes[name]["height"] <= height, f"{name} is in the window"
     if width > 1000:
         assert boxes["#clicked"]["x"] >= boxes["#intact svg"]["x"] + boxes["#intact svg"]["width"]

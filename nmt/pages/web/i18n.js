@@ -152,7 +152,7 @@ const TEXTS = {
     weightPredicting: "Khi viết {0}, mô hình nhìn vào {1} với trọng số {2}.", rowPredicting: "Khi viết {0}, mô hình nhìn vào: {1}",
     blocked: "{0} được dự đoán trước khi đọc {1}, nên trọng số luôn là 0.", now: "Với thay đổi của bạn: {0}.",
     drag: "trọng số (hoặc kéo ô)",
-    onCell: "ô này", onRow: "hàng này", onColumn: "từ nguồn này", onHead: "cả đầu chú ý",
+    onCell: "ô này", onRow: "hàng này", onColumn: "từ này", onHead: "cả đầu chú ý",
     blockCell: "Trọng số 0", boost: "Gấp 3", oneHot: "Dồn hết trọng số",
     uniform: "Chia đều trọng số", shuffle: "Xáo trộn", blockWord: "Chặn ở mọi bước", off: "Tắt",
     lock: "Giữ nguyên phần trước đó", allHeads: "mọi tầng và đầu chú ý", everyHead: "mọi đầu chú ý",

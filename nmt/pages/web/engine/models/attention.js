@@ -41,7 +41,7 @@ export class Attention {
     const scores = projected.map((query, head) => memory.keys[head].map((key, position) => scorer.score(query, key, head, position)));
     let weights = scores.map((ofHead, head) => {
       const { allowed, logPrior, renormalized } = visible[head];
-      const changed = ofHead.map((score, key) => (score + (logPrior && renormalized ? logPrior[key] : 0)) / temperature);
+      const changed = temperature === 1 && !(logPrior && renormalized) ? ofHead : ofHead.map((score, key) => (score + (logPrior && renormalized ? logPrior[key] : 0)) / temperature);
       const normalized = NORMALIZERS[this.normalizer](changed, allowed);
       return logPrior && !renormalized ? normalized.map((weight, key) => weight * Math.exp(logPrior[key])) : normalized;
     });

@@ -6,9 +6,10 @@
 
 /** a_i = exp(score_i) / sum_j exp(score_j) (Bahdanau et al. 2015, equation 6; Luong et al. 2015, equation 7). @type {Normalizer} */
 function softmax(scores, allowed) {
-  const highest = Math.max(...scores.filter((_, index) => allowed[index]));
+  let highest = -Infinity, sum = 0;
+  for (let index = 0; index < scores.length; index++) if (allowed[index] && scores[index] > highest) highest = scores[index];
   const powers = scores.map((score, index) => allowed[index] ? Math.exp(score - highest) : 0);
-  const sum = powers.reduce((total, power) => total + power, 0);
+  for (const power of powers) sum += power;
   return sum ? powers.map((power) => power / sum) : powers;
 }
 

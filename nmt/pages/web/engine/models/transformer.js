@@ -171,8 +171,15 @@ function scaleNorm(g, eps) {
  */
 function withPosition(input, position) {
   const dim = input.length;
-  return input.map((entry, column) => {
+  const key = `${position} ${dim}`;
+  const encoding = encodings.get(key) ?? Float64Array.from({ length: dim }, (_, column) => {
     const angle = position / 10000 ** ((column - column % 2) / dim);
-    return Math.sqrt(dim) * entry + (column % 2 ? Math.cos(angle) : Math.sin(angle));
+    return column % 2 ? Math.cos(angle) : Math.sin(angle);
   });
+  encodings.set(key, encoding);
+  const scale = Math.sqrt(dim);
+  return input.map((entry, column) => scale * entry + encoding[column]);
 }
+
+/** PE of each position and width so far. @type {Map<string, Vector>} */
+const encodings = new Map();

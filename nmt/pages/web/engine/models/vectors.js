@@ -22,8 +22,13 @@ export function products(matrix, vectors) {
   const results = vectors.map(() => new Float64Array(matrix.rows));
   if (matrix.simd) matrix.simd.multiply(matrix, vectors, results);
   else multiply(matrix, vectors, results);
-  if (matrix.scales) for (const result of results) for (let i = 0; i < result.length; i++) result[i] *= matrix.scales[i];
+  if (matrix.scales) for (const result of results) scaleBy(result, matrix.scales);
   return results;
+}
+
+/** @param {Vector} vector @param {Float64Array} scales */
+function scaleBy(vector, scales) {
+  for (let index = 0; index < vector.length; index++) vector[index] *= scales[index];
 }
 
 /** W x for each x, without the scales of W. @param {Matrix} matrix @param {Vector[]} vectors @param {Vector[]} results */
