@@ -111,17 +111,19 @@ def test_completion_is_for_bash_and_zsh(monkeypatch: pytest.MonkeyPatch, capsys:
     assert "Unknown shell 'fish'" in capsys.readouterr().err
 
 
-def test_a_command_after_nmt_is_the_command(trained: Path) -> None:
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", *arguments], cwd=trained.parent, input="one two.\n", capture_output=True, text=True
+def test_a_command_after_nmt_is_the_command(trained: Path, command: Command) -> None:
+    for arguments, code in ((("run_dir=run", "search.beam_size=1"), 0), ((), 2)):
+        module = command("translate", *arguments, text="one two.\n")
+        package = subprocess.run(
+            [sys.executable, "-m", "nmt", "translate", *arguments],
+            cwd=trained.parent,
+            input="one two.\n",
+            capture_output=True,
+            text=True,
         )
-
-    module = run("nmt.translate", "run_dir=run", "search.beam_size=1")
-    package = run("nmt", "translate", "run_dir=run", "search.beam_size=1")
-    assert module.returncode == 0
-    assert (package.returncode, package.stdout, package.stderr) == (0, module.stdout, module.stderr)
-    assert run("nmt", "translate").stderr == run("nmt.translate").stderr != ""
+        assert module.code == code
+        assert bool(module.output) == (code == 0)
+        assert (package.returncode, package.stdout, package.stderr) == (code, module.output, module.errors)
 
 
 def test_a_closed_pipe_ends_translate_with_141(trained: Path, start: Start) -> None:

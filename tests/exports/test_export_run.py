@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from grids import SOAK
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from transformers import PreTrainedModel
@@ -164,6 +165,8 @@ def test_an_engine_translates_as_torch_does(run: Path, command: Command, engine:
     assert first.output == second.output == expected.output
     assert f"Exporting run to run/exports/{engine}" in first.errors
     assert "Exporting" not in second.errors
+    if engine == "onnx" and not SOAK:
+        return  # a third export of seconds; the files of both engines are compared with their digests
     largest_file(run / "exports" / engine).write_bytes(b"damaged")
     third = command("translate", "run_dir=run", f"engine={engine}", text=LINES)
     assert third.output == expected.output
@@ -197,7 +200,9 @@ def test_an_export_with_a_changed_byte_is_made_again(run: Path, caplog: pytest.L
     assert largest.read_bytes() == whole
 
 
-@pytest.mark.parametrize(("engine", "precision"), [("ctranslate2", "float32"), ("onnx", "int8")])
+@pytest.mark.parametrize(
+    ("engine", "precision"), [("ctranslate2", "float32"), *([("onnx", "int8")] if SOAK else [])]
+)  # ONNX takes three exports of seconds
 def test_an_export_of_another_model_is_made_again(
     run: Path, caplog: pytest.LogCaptureFixture, engine: str, precision: str
 ) -> None:

@@ -47,36 +47,27 @@ def test_a_server_runs_until_the_end_of_the_block(here: Path, tmp_path: Path) ->
         pass
 
 
-def test_every_system_is_measured_at_every_level(here: Path, source: str) -> None:
-    given = options("maps_luong", source, "--levels", "1,3", "--rounds", "2", "--seconds", "0.1", "--plain")
-    record = serving.run(given)
-    assert json.loads(json.dumps(record["systems"]["nmt.serve"]))
-    assert list(record["systems"]) == ["nmt.translate", "nmt.serve", "plain FastAPI"]
-    for levels in record["systems"].values():
-        assert {clients: len(rounds) for clients, rounds in levels.items()} == {1: 2, 3: 2}
-        assert all(each["rate"] > 0 for rounds in levels.values() for each in rounds)
-    rows = serving.table(record).splitlines()
-    assert sum(row.startswith(("| nmt.serve | ", "| plain FastAPI | ")) for row in rows) == 4
-
-
-def test_a_server_that_runs_already_is_measured_beside_it(here: Path, source: str, tmp_path: Path) -> None:
+def test_every_system_is_measured_at_every_level_with_the_engine_that_was_set(
+    here: Path, source: str, tmp_path: Path
+) -> None:
+    """Also a server that runs already. Each system is a process that imports everything, so one test measures all."""
+    pytest.importorskip("ctranslate2")
+    levels = ("--levels", "1,3", "--rounds", "2", "--seconds", "0.1")
     with server(Path("maps_luong"), tmp_path / "log", "device=cpu") as other:
-        beside = f"the other={other.port}"
-        record = serving.run(
-            options("maps_luong", source, "--levels=2", "--rounds=1", "--seconds=0.1", "--beside", beside)
-        )
-    assert list(record["systems"]) == ["nmt.translate", "nmt.serve", "the other"]
-    [row] = [row for row in serving.table(record).splitlines() if row.startswith("| the other | 2 | ")]
-    assert "nan" not in row
+        beside = ("--plain", "--set=engine=ctranslate2", "--beside", f"the other={other.port}")
+        record = serving.run(options("maps_transformer", source, *levels, *beside))
+    assert (here / "maps_transformer" / "exports" / "ctranslate2").is_dir()
+    assert json.loads(json.dumps(record["systems"]["nmt.serve"]))
+    assert list(record["systems"]) == ["nmt.translate", "nmt.serve", "plain FastAPI", "the other"]
+    for rounds_of in record["systems"].values():
+        assert {clients: len(rounds) for clients, rounds in rounds_of.items()} == {1: 2, 3: 2}
+        assert all(each["rate"] > 0 for rounds in rounds_of.values() for each in rounds)
+    rows = serving.table(record).splitlines()
+    measured = [row for row in rows if row.startswith(("| nmt.serve | ", "| plain FastAPI | ", "| the other | "))]
+    assert len(measured) == 6
+    assert not any("nan" in row for row in measured if row.startswith("| the other | 3 | "))
     with pytest.raises(Mistake, match=r"--beside is other; write NAME=PORT, such as LibreTranslate=5000"):
         serving.run(options("maps_luong", source, "--beside", "other"))
-
-
-def test_an_engine_is_used_by_all_of_our_systems(here: Path, source: str) -> None:
-    pytest.importorskip("ctranslate2")
-    given = ("--levels=1", "--rounds=1", "--seconds=0.1", "--plain", "--set=engine=ctranslate2")
-    record = serving.run(options("maps_transformer", source, *given))
-    assert all(each["rate"] > 0 for levels in record["systems"].values() for each in levels[1])
 
 
 def test_what_cannot_be_measured_is_refused(here: Path, source: str, tmp_path: Path) -> None:

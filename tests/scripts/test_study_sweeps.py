@@ -1,7 +1,10 @@
 """What the studies that train share: their sweeps, threads, and how a mistake is reported."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,8 +50,21 @@ def test_a_bug_has_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_run_of_a_sweep_is_kept_and_a_failure_has_its_reason(
-    corpus: Path, tiny: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    corpus: Path,
+    tiny: Callable[..., list[str]],
+    start: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
+    def forked(arguments: list[str], **given: Any) -> subprocess.CompletedProcess[bytes]:
+        """Stands for subprocess.run: `python -m` without importing everything, and this process's standard error."""
+        python, option, name, *overrides = arguments
+        assert (python, option, given["stdout"]) == (sys.executable, "-m", subprocess.DEVNULL)
+        process = start(name.removeprefix("nmt."), *overrides, variables=given["env"])
+        print(process.communicate()[1], file=sys.stderr)
+        return subprocess.CompletedProcess(arguments, process.wait())
+
+    monkeypatch.setattr("scripts.studies.sweep.subprocess.run", forked)
     monkeypatch.chdir(corpus)
     overrides = [item for item in tiny(trainer__max_steps=1) if not item.startswith("run_dir=")]
     sweep("nmt.train", Path("out"), "run_${seed}", overrides, threads=1)
