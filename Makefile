@@ -81,6 +81,8 @@ soak: .venv/installed-dev
 	$(VENV) tests.soak.command_lines
 	$(VENV) tests.soak.kills
 	$(VENV) tests.soak.translation_jobs
+	$(VENV) tests.soak.sweeps
+	$(VENV) tests.soak.two_machines
 	$(VENV) tests.soak.long_run
 
 # To measure on your own corpus, see .venv/bin/python -m scripts.bench.benchmark --help

@@ -26,9 +26,10 @@ def pretrain(job: Job[PretrainSettings]) -> None:
 
     def attempt(changes: Mapping[str, int]) -> None:
         prepared = prepare(job, run, MaskedPretraining(), resumes=resumes, changes=changes)
+        result: Config = {}  # In a distributed run, only the leader gets one.
         with writing(prepared):
             result = fit(prepared)
-            if result:  # In a distributed run, only the leader has one.
+            if result:
                 score(prepared, result)
         if result:
             print_run(run)

@@ -31,9 +31,10 @@ def train(job: Job[TrainSettings]) -> None:
 
     def attempt(changes: Mapping[str, int]) -> None:
         prepared = prepare(job, run, Translation(), resumes=resumes, changes=changes)
+        result: Config = {}  # In a distributed run, only the leader gets one.
         with writing(prepared):
             result = fit(prepared)
-            if result:  # In a distributed run, only the leader has one.
+            if result:
                 score(prepared, result)
         if result:
             print_run(run)

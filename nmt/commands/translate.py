@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from nmt.config.job import Job
 from nmt.config.keys import leaves
 from nmt.data.cache import content_key, file_digest
 from nmt.data.inspection import foreign_check
+from nmt.decoding.ray_cluster import run_on_ray
 from nmt.decoding.translatable import UnknownLines
 from nmt.decoding.translation_job import JobFile, Shard, open_job
 from nmt.decoding.translator import Translation, Translator
@@ -40,8 +42,10 @@ def translate(job: Job[TranslateSettings]) -> None:
     """
     if job.settings.input is None:
         _translate_standard_input(job.settings)
+    elif job.settings.cluster is None:
+        _report(_translate_files(job.settings))
     else:
-        _translate_files(job.settings)
+        _translate_on_cluster(job.settings)
 
 
 def _translate_standard_input(settings: TranslateSettings) -> None:
@@ -70,9 +74,36 @@ def _translate_standard_input(settings: TranslateSettings) -> None:
         logger.warning("%s", unknown.warning)
 
 
-def _translate_files(settings: TranslateSettings) -> None:
-    """Translates this process's share of the parts that are missing, and prints the files that are complete."""
-    shard = Shard(*settings.share)
+def _translate_on_cluster(settings: TranslateSettings) -> None:
+    """Translates the parts that are missing in several processes, and prints the files."""
+    # Mistakes are found here, before any process is started.
+    _, _, files = _open_files(settings)
+    if any(file.missing() for file in files):
+        everywhere = settings.model_copy(
+            update={
+                "run_dir": [os.path.abspath(name) if os.path.exists(name) else name for name in settings.run_dir],
+                "input": [str(file.source.absolute()) for file in files],
+                "output": os.path.abspath(str(settings.output)),
+            }
+        )
+        run_on_ray(
+            partial(_translate_share, everywhere),
+            settings.cluster_processes,
+            settings.cluster_address,
+            gpu=settings.device != "cpu",
+        )
+    _report(files)
+
+
+def _translate_share(settings: TranslateSettings, number: int, of: int) -> None:
+    """What a process of a cluster does."""
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")  # as nmt.cli.log does in a command
+    logging.getLogger("nmt").setLevel(logging.INFO)
+    _translate_files(settings.model_copy(update={"shard": f"{number}/{of}"}))
+
+
+def _open_files(settings: TranslateSettings) -> tuple[list[LoadedRun], Translator, list[JobFile]]:
+    """The runs, what translates with them, and the files of the job."""
     paths = _input_files(settings.input or [])
     folder = Path(str(settings.output))
     check_writable("output", folder)
@@ -90,7 +121,13 @@ def _translate_files(settings: TranslateSettings) -> None:
             raise Mistake(f"{targets[name]} and {path} would both become {name}: rename one, or translate it alone.")
         targets[name] = path
     made_with = _origin(runs, translator, settings)
-    files = open_job(folder, targets, made_with, settings.shard_lines, settings.document)
+    return runs, translator, open_job(folder, targets, made_with, settings.shard_lines, settings.document)
+
+
+def _translate_files(settings: TranslateSettings) -> list[JobFile]:
+    """Translates this process's share of the parts that are missing; returns all files of the job."""
+    shard = Shard(*settings.share)
+    runs, translator, files = _open_files(settings)
     # Other processes finish parts meanwhile, but no two of them have the same share.
     shares = [[index for index in file.missing() if shard.has(file.first_part + index)] for file in files]
     lines = sum(file.lines[index] for file, indices in zip(files, shares, strict=True) for index in indices)
@@ -117,7 +154,7 @@ def _translate_files(settings: TranslateSettings) -> None:
         if unknown.lines:
             logger.warning("%s, in the parts that this process translated: %s", file.source, unknown.warning)
         file.join()
-    _report(files)
+    return files
 
 
 def _report(files: Sequence[JobFile]) -> None:

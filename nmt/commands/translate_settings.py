@@ -20,6 +20,9 @@ class TranslateSettings(SearchingSettings):
     output: Text | None
     shard_lines: Positive
     shard: Text | None
+    cluster: Literal["ray"] | None
+    cluster_processes: Positive | None
+    cluster_address: Text | None
     format: Literal["text", "tsv", "jsonl"]
     prefixes: Text | None
     document: bool
@@ -41,6 +44,19 @@ class TranslateSettings(SearchingSettings):
             raise Mistake("input is an empty list; name at least one file.")
         if self.shard is not None and self.input is None:
             raise Mistake(f"shard={self.shard} is only for files: add input=FILE output=FOLDER, or leave it out.")
+        if self.cluster is None:
+            for key in ("cluster_processes", "cluster_address"):
+                if (value := getattr(self, key)) is not None:
+                    raise Mistake(f"{key}={value} is only for a cluster: add cluster=ray, or leave it out.")
+        elif self.input is None:
+            raise Mistake(f"cluster={self.cluster} is only for files: add input=FILE output=FOLDER, or leave it out.")
+        elif self.shard is not None:
+            raise Mistake(f"cluster={self.cluster} divides the work itself: leave out shard={self.shard}.")
+        elif self.workers > 1:
+            raise Mistake(
+                f"cluster={self.cluster} starts the processes itself: write cluster_processes={self.workers} instead "
+                f"of workers={self.workers}."
+            )
         if self.prefixes is not None and self.input is not None:
             raise Mistake("prefixes is only for standard input: leave out input and output, and use '< FILE > FILE'.")
         if self.shard is not None:

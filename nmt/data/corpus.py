@@ -4,6 +4,7 @@ other.
 
 import difflib
 import glob
+import hashlib
 import os
 import re
 import shlex
@@ -16,10 +17,11 @@ from nmt.config.direction import Direction
 from nmt.config.nodes import CONFIGS
 from nmt.config.schema import EMBEDDED
 from nmt.data.cache import file_digest
+from nmt.data.known_files import file_state, known_digest, known_lines, remember
 from nmt.errors import MissingFile, Mistake
 from nmt.files import how_to_unpack
 from nmt.text import normalize
-from nmt.text.compressed import COMPRESSED, uncompressed
+from nmt.text.compressed import COMPRESSED, Digest, uncompressed
 from nmt.text.lines import iter_lines
 
 # A hint about a missing file considers at most this many names in its folder.
@@ -37,12 +39,15 @@ class Pairs(NamedTuple):
     target: list[str]
 
 
-def iter_parallel(source_path: Path, target_path: Path) -> Iterator[tuple[str, str]]:
-    """Yields the unchanged lines of two files as pairs.
+def iter_parallel(
+    source_path: Path, target_path: Path, digests: tuple[Digest, Digest] | None = None
+) -> Iterator[tuple[str, str]]:
+    """Yields the unchanged lines of two files as pairs. After the last one, `digests` have read both files.
 
     Raises whatever `iter_lines` raises, and Mistake after the last pair if one file has more lines.
     """
-    source, target = iter_lines(source_path), iter_lines(target_path)
+    of_source, of_target = digests or (None, None)
+    source, target = iter_lines(source_path, of_source), iter_lines(target_path, of_target)
     for number, (source_line, target_line) in enumerate(zip_longest(source, target)):
         if source_line is None or target_line is None:
             longer = number + 1 + sum(1 for _ in (target if source_line is None else source))
@@ -139,14 +144,17 @@ def text_file(name: str) -> Path:
     return file
 
 
-def corpus_hashes(prefixes: list[str], direction: Direction) -> dict[str, str]:
-    """SHA-256 of each corpus file, by prefix and language."""
+def corpus_hashes(prefixes: list[str], direction: Direction, cache_dir: Path | None = None) -> dict[str, str]:
+    """SHA-256 of each corpus file, by prefix and language.
+
+    With `cache_dir`, only files that have changed since they were last read are read.
+    """
     files = [
         (f"{prefix}.{language}", path)
         for prefix in prefixes
         for language, path in zip((direction.source, direction.target), file_pair(prefix, direction), strict=True)
     ]
-    return {name: file_digest(path) for name, path in files}
+    return {name: known_digest(path, cache_dir) if cache_dir else file_digest(path) for name, path in files}
 
 
 def alignment_file(prefix: str, direction: Direction) -> Path | None:
@@ -166,11 +174,25 @@ def iter_pairs(prefix: str, direction: Direction) -> Iterator[tuple[str, str]]:
     yield from iter_parallel(*corpus_files(prefix, direction))
 
 
-def check_files(prefixes: Iterable[str], direction: Direction) -> None:
-    """Checks that every line of the corpora can be read. Raises whatever `iter_pairs` raises."""
+def check_files(prefixes: Iterable[str], direction: Direction, cache_dir: Path | None = None) -> None:
+    """Checks that every line of the corpora can be read. Raises whatever `iter_pairs` raises.
+
+    With `cache_dir`, only files that have changed since they were last read are read, and their digests are recorded.
+    """
     for prefix in prefixes:
-        for _ in iter_pairs(prefix, direction):
-            pass
+        files = corpus_files(prefix, direction)
+        if cache_dir is None:
+            for _ in iter_parallel(*files):
+                pass
+            continue
+        lines = [known_lines(path, cache_dir) for path in files]
+        if lines[0] is not None and lines[0] == lines[1]:
+            continue
+        states = [file_state(path) for path in files]
+        digests = hashlib.sha256(), hashlib.sha256()
+        count = sum(1 for _ in iter_parallel(*files, digests))
+        for path, state, digest in zip(files, states, digests, strict=True):
+            remember(path, cache_dir, state, digest.hexdigest(), count)
 
 
 def read_aligned(prefix: str, direction: Direction) -> Pairs:

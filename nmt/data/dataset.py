@@ -19,10 +19,11 @@ from jaxtyping import Int
 
 from nmt.config.direction import Direction
 from nmt.data.batch import Example
-from nmt.data.cache import cached_folder, content_key, file_digest
+from nmt.data.cache import cached_folder, content_key
 from nmt.data.corpus import Pairs, corpus_files, iter_pairs, read_pairs
 from nmt.data.documents import NO_CONTEXT, ContextWindow, document_file, earlier_pairs, iter_documents, read_documents
 from nmt.data.filters import Filters
+from nmt.data.known_files import known_digest
 from nmt.errors import Mistake
 from nmt.files import read_json
 from nmt.text import TokenizerPair, changes, normalize
@@ -126,7 +127,8 @@ def training_dataset(
     if documents:
         files += [path for prefix in (*prefixes, *exclude) if (path := document_file(prefix, direction))]
     models = [(tokenizer.model, tokenizer.tone_marks) for tokenizer in tokenizers]
-    key = content_key([_FORMAT, len(prefixes), documents, [file_digest(path) for path in files], models, filters])
+    digests = [known_digest(path, cache_dir) for path in files]
+    key = content_key([_FORMAT, len(prefixes), documents, digests, models, filters])
     fill = partial(
         _write,
         prefixes=prefixes,

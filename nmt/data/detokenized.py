@@ -7,9 +7,10 @@ from importlib.metadata import version
 from pathlib import Path
 
 from nmt.config.direction import Direction
-from nmt.data.cache import cached_folder, content_key, file_digest
+from nmt.data.cache import cached_folder, content_key
 from nmt.data.corpus import corpus_files
 from nmt.data.documents import document_file
+from nmt.data.known_files import known_digest
 from nmt.text import detokenizer
 from nmt.text.compressed import uncompressed
 from nmt.text.lines import iter_lines
@@ -28,7 +29,7 @@ def detokenized(prefix: str, direction: Direction, cache_dir: Path) -> str:
     Raises whatever `corpus_files` and `iter_lines` raise.
     """
     boundaries = document_file(prefix, direction)
-    digests = [file_digest(path) for path in (*corpus_files(prefix, direction), boundaries) if path]
+    digests = [known_digest(path, cache_dir) for path in (*corpus_files(prefix, direction), boundaries) if path]
     key = content_key([_FORMAT, version("sacremoses"), direction, *digests])
     folder = cached_folder(
         cache_dir / "detokenized" / key, partial(_write, prefix, direction), f"detokenizing {prefix}"

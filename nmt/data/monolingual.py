@@ -13,8 +13,9 @@ from typing import NamedTuple
 from datasets import Dataset, Features, List, Value
 from datasets.arrow_writer import ArrowWriter
 
-from nmt.data.cache import cached_folder, content_key, file_digest
+from nmt.data.cache import cached_folder, content_key
 from nmt.data.dataset import TrainingData
+from nmt.data.known_files import known_digest
 from nmt.data.seen_texts import SeenTexts
 from nmt.errors import Mistake
 from nmt.files import read_json
@@ -114,7 +115,10 @@ def training_lines(
     The result is cached under `cache_dir`, keyed by the contents of all files, the tokenizer and the filters. Raises
     whatever `iter_lines` raises, and Mistake if no line is left.
     """
-    parts = [[(file_digest(part.file), part.start, part.end, part.tone_marks) for part in lines] for lines in split]
+    parts = [
+        [(known_digest(part.file, cache_dir), part.start, part.end, part.tone_marks) for part in lines]
+        for lines in split
+    ]
     key = content_key(["lines", _FORMAT, parts, tokenizer.model, filters])
     folder = cached_folder(
         cache_dir / "datasets" / key, partial(_write, split, tokenizer, filters), "tokenizing this text"

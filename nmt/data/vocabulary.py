@@ -8,8 +8,9 @@ import sentencepiece
 
 from nmt.config.direction import Direction
 from nmt.config.schema import TokenizerSettings
-from nmt.data.cache import cached_folder, content_key, file_digest
+from nmt.data.cache import cached_folder, content_key
 from nmt.data.corpus import corpus_files
+from nmt.data.known_files import known_digest
 from nmt.text import Tokenizer, TokenizerPair, normalize, train_tokenizer
 from nmt.text.lines import iter_lines
 from nmt.text.tokenizer import USUAL_SIZE, VocabularySizeError
@@ -66,7 +67,7 @@ def learned_tokenizer(paths: Sequence[Path], settings: TokenizerSettings, cache_
     Raises whatever `iter_lines` and `train_tokenizer` raise.
     """
     # Sorted by content, so that neither the direction nor the order of the corpora changes the model.
-    by_content = sorted((file_digest(path), path) for path in paths)
+    by_content = sorted((known_digest(path, cache_dir), path) for path in paths)
     contents = [(digest, tone_marks_of_file(path, settings.tone_marks)) for digest, path in by_content]
     seed = 0
     kind, size, coverage = settings.kind, settings.size, settings.character_coverage

@@ -2,16 +2,38 @@
 
 import bz2
 import gzip
+import io
 import lzma
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, Protocol, cast, runtime_checkable
 
 from nmt.errors import Mistake
 
-_OPEN: dict[str, Callable[[Path], object]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+
+@runtime_checkable
+class Digest(Protocol):
+    """What hashlib makes."""
+
+    def update(self, data: memoryview, /) -> None: ...
+
+
+def _open_zstandard(file: io.BufferedReader) -> object:
+    """Python's own library has it from version 3.14 on."""
+    import pyarrow  # takes a while to import
+
+    return io.BufferedReader(pyarrow.CompressedInputStream(pyarrow.PythonFile(file, mode="r"), "zstd"), _BLOCK)
+
+
+_BLOCK = 2**20
+_OPEN: dict[str, Callable[[io.BufferedReader], object]] = {
+    ".gz": gzip.open,
+    ".bz2": bz2.open,
+    ".xz": lzma.open,
+    ".zst": _open_zstandard,
+}
 
 
 COMPRESSED = tuple(_OPEN)
@@ -28,18 +50,41 @@ def compression(path: Path) -> str:
     return path.suffix if path.suffix in _OPEN else ""
 
 
-@contextmanager
-def opened(path: Path) -> Iterator[BinaryIO]:
-    """A file as a stream of bytes; .gz, .bz2 and .xz are unpacked as they are read.
+class _Hashed(io.RawIOBase):
+    """A file whose bytes go into a digest as they are read."""
 
-    A compressed file that turns out to be damaged or cut short inside the block raises Mistake.
+    def __init__(self, file: io.BufferedReader, digest: Digest) -> None:
+        self._file, self._digest = file, digest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        count = self._file.readinto(buffer)
+        self._digest.update(memoryview(buffer)[:count])
+        return count
+
+
+@contextmanager
+def opened(path: Path, digest: Digest | None = None) -> Iterator[BinaryIO]:
+    """A file as a stream of bytes; .gz, .bz2, .xz and .zst are unpacked as they are read.
+
+    At the end of the block, `digest` has been updated with all bytes of the file as it is on the disk. A compressed
+    file that turns out to be damaged or cut short inside the block raises Mistake.
     """
-    if not compression(path):
-        with path.open("rb") as file:
-            yield file
-        return
+    with path.open("rb") as file:
+        stored: Any = io.BufferedReader(_Hashed(file, digest), _BLOCK) if digest else file
+        with _unpacked(path, stored) if compression(path) else nullcontext(stored) as stream:
+            yield stream
+            # What follows the last line, or the end of the compressed data; the stream may close the file, too.
+            while digest and stored.read(_BLOCK):
+                pass
+
+
+@contextmanager
+def _unpacked(path: Path, stored: io.BufferedReader) -> Iterator[BinaryIO]:
     try:
-        with cast(BinaryIO, _OPEN[path.suffix](path)) as stream:
+        with cast(BinaryIO, _OPEN[path.suffix](stored)) as stream:
             yield stream
     except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
         # The system's errors have a number; those of a file in the wrong format do not.

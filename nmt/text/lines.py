@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from nmt.errors import CheckFailed, Mistake
-from nmt.text.compressed import opened
+from nmt.text.compressed import Digest, opened
 
 logger = logging.getLogger(__name__)
 
@@ -91,10 +91,11 @@ def _readable(lines: Iterator[tuple[bytes, int]], name: str) -> Iterator[tuple[b
         raise CheckFailed(f"{name} cannot be read ({error.strerror}); check the disk, or use a copy.") from error
 
 
-def iter_lines(path: Path) -> Iterator[str]:
+def iter_lines(path: Path, digest: Digest | None = None) -> Iterator[str]:
     """The lines of a UTF-8 file, unchanged except for line ends (LF or CRLF) and a byte order mark at the start.
 
-    A file that ends in .gz, .bz2 or .xz is unpacked.
+    A file that ends in .gz, .bz2, .xz or .zst is unpacked. After the last line, `digest` has been updated with all
+    bytes of the file.
 
     A lone carriage return, U+0085, U+2028, a form feed or NUL stays inside its line. Raises Mistake for a missing or
     an empty file, and whatever `text_lines` raises.
@@ -102,7 +103,7 @@ def iter_lines(path: Path) -> Iterator[str]:
     if not path.is_file():
         raise Mistake(f"There is no file {path}; check the path.")
     empty = True
-    with opened(path) as file:
+    with opened(path, digest) as file:
         for line in text_lines(file, str(path)):
             empty = False
             yield line

@@ -40,7 +40,7 @@ class Corpora(ABC, Generic[SettingsT]):
     """The text files of a run, which exist and can be read."""
 
     @abstractmethod
-    def hashes(self) -> dict[str, str]:
+    def hashes(self, cache_dir: Path) -> dict[str, str]:
         """SHA-256 of each file, by its name in the configuration."""
 
     def plain(self, cache_dir: Path) -> "Corpora[SettingsT]":
@@ -96,7 +96,7 @@ class TrainingKind(ABC, Generic[SettingsT, ModelT]):
         return None
 
     @abstractmethod
-    def corpora(self, settings: SettingsT) -> Corpora[SettingsT]:
+    def corpora(self, settings: SettingsT, cache_dir: Path) -> Corpora[SettingsT]:
         """The text files of a run. Raises Mistake if one is missing or a line of it cannot be read."""
 
     @abstractmethod

@@ -131,8 +131,9 @@ def prepare(
     check_extensions(settings)
     machine = choose_machine(settings.trainer)
 
-    # Every line is read before the files are hashed and tokenized, so that a damaged one is reported at once.
-    corpora = kind.corpora(settings)
+    # Every line is read before anything is learned from the text, so that a damaged one is reported at once.
+    cache = Path(str(job.settings.cache_dir))
+    corpora = kind.corpora(settings, cache)
     if not resumes:
         # If there are changes, the run to replace is this command's own first attempt. Processes other than the leader
         # may come here after the leader has written to the folder.
@@ -147,7 +148,7 @@ def prepare(
         settings = validated(kind.settings, config)
     elif faster := faster_precision(settings.trainer, machine.device):
         logger.info("This CPU trains faster, and equally well, with trainer.precision=%s", faster)
-    hashes = corpora.hashes()
+    hashes = corpora.hashes(cache)
     check_corpora(origin.metrics.get("corpora", {}), hashes)
 
     cache = cache_folder(job.settings.cache_dir)

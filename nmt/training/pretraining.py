@@ -12,8 +12,8 @@ from nmt.config.job import Job
 from nmt.config.keys import with_values
 from nmt.config.nodes import make
 from nmt.config.schema import EncoderSettings, validated
-from nmt.data.cache import file_digest
 from nmt.data.corpus import text_file
+from nmt.data.known_files import known_digest
 from nmt.data.masking import MaskedLines, Masking, collate_masked
 from nmt.data.monolingual import LineFilters, Split, encoded_lines, split_lines, training_lines
 from nmt.data.plan import Mixing
@@ -44,7 +44,7 @@ class MaskedPretraining(TrainingKind[EncoderSettings, MaskedTransformer]):
         model: MaskedTransformer = make(settings.model, MaskedTransformer)(vocabulary=VocabularySizes(8, 8, joint=True))
         return model
 
-    def corpora(self, settings: EncoderSettings) -> "TextFiles":
+    def corpora(self, settings: EncoderSettings, cache_dir: Path) -> "TextFiles":
         data = settings.data
         names = {"train": data.train, "valid": data.valid or [], "exclude": data.exclude, "vocabulary": data.vocabulary}
         files = {key: [text_file(name) for name in named] for key, named in names.items()}
@@ -99,8 +99,8 @@ class TextFiles(Corpora[EncoderSettings]):
     """The files that the tokenizer is learned from, including held-out lines."""
     split: Split
 
-    def hashes(self) -> dict[str, str]:
-        return {name: file_digest(path) for name, path in zip(self.names, self.paths, strict=True)}
+    def hashes(self, cache_dir: Path) -> dict[str, str]:
+        return {name: known_digest(path, cache_dir) for name, path in zip(self.names, self.paths, strict=True)}
 
     def learn_tokenizers(self, settings: EncoderSettings, cache_dir: Path, *, smaller: bool) -> TokenizerPair:
         """One tokenizer for both sides, always of the given size, because the models to train from it will have it."""

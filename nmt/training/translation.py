@@ -78,9 +78,9 @@ class Translation(TrainingKind[RunSettings, Seq2Seq]):
     def direction(self, settings: RunSettings) -> Direction:
         return settings.direction
 
-    def corpora(self, settings: RunSettings) -> "ParallelCorpora":
+    def corpora(self, settings: RunSettings, cache_dir: Path) -> "ParallelCorpora":
         corpora = parallel_corpora(settings)
-        check_files(corpora.prefixes, corpora.direction)
+        check_files(corpora.prefixes, corpora.direction, cache_dir)
         check_boundaries(settings)
         return corpora
 
@@ -137,8 +137,8 @@ class ParallelCorpora(Corpora[RunSettings]):
         """All corpora of the run."""
         return [*self.train, *self.held_out]
 
-    def hashes(self) -> dict[str, str]:
-        return corpus_hashes(self.prefixes, self.direction)
+    def hashes(self, cache_dir: Path) -> dict[str, str]:
+        return corpus_hashes(self.prefixes, self.direction, cache_dir)
 
     def plain(self, cache_dir: Path) -> "ParallelCorpora":
         """The same corpora, with plain-text copies of those named in data.detokenize.

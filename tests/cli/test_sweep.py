@@ -5,10 +5,13 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from forked import Forked
+from machines import with_machines
 from safetensors.torch import load_file
 
 from nmt.cli.sweep import job_name
@@ -198,6 +201,29 @@ def test_two_jobs_at_a_time_continue_a_sweep_and_end_in_the_same_table(
     assert errors.count("Training ended at step 1") == 1  # the log lines of a job are not lost
     assert "Mean ± standard deviation over seeds" in output
     assert (kept.read_bytes(), kept.stat().st_mtime_ns) == before
+
+
+def test_a_sweep_goes_on_after_a_machine_of_it_was_lost(sweep: Callable[..., list[str]], corpus: Path) -> None:
+    """Twelve jobs, of which three fail: lost ones are named and end with 1, and the same command runs them."""
+
+    def ended(*more: str) -> tuple[int | None, list[dict[str, str]], str]:
+        values = ["scorer=dot,general,additive", "model.num_heads=1,2,3,5", "hydra/launcher=machines", *more]
+        program = partial(with_machines, "nmt.train")
+        process = Forked(program, ["nmt.train", *sweep("s", *values)], corpus, None)
+        try:
+            output, errors = process.communicate()
+            return process.returncode, without_times(output), output + errors
+        finally:
+            process.close()
+
+    code, rows, text = ended("hydra.launcher.lost=2")
+    assert (code, len(rows)) == (1, 8), text
+    assert text.count("Job 2 (") == 1
+    assert "left no record in " in text
+    code, again, text = ended()
+    assert (code, len(again), text.count("Kept the finished run in s/")) == (2, 9, 8), text
+    assert [row for row in again if row["job"] != "2"] == rows
+    assert text.count("- job ") == 3
 
 
 def test_a_sweep_of_pretraining_can_be_run_again(command: Command) -> None:

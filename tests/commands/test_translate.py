@@ -3,7 +3,9 @@
 import gzip
 import io
 import json
+import pickle
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -58,6 +60,9 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
         "output": None,
         "shard_lines": 10,
         "shard": None,
+        "cluster": None,
+        "cluster_processes": None,
+        "cluster_address": None,
     }
     return job_of("translate", {**config, "read_ahead": 4})
 
@@ -221,6 +226,53 @@ def test_a_folder_with_the_name_of_a_file_is_refused(files: Job, name: str) -> N
     Path(name).mkdir()
     translate(changed(files, output=name))
     assert (Path(name) / "a.vi").is_file()
+
+
+def test_a_cluster_translates_the_shares_of_all_its_processes(
+    files: Job, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What it runs is pickled, and has no relative paths, because its processes may be in other folders."""
+    shares = list[int]()
+
+    def run(share: Callable[[int, int], None], processes: int | None, address: str | None, *, gpu: bool) -> None:
+        assert (processes, address, gpu) == (3, None, False)
+        share = pickle.loads(pickle.dumps(share))
+        with monkeypatch.context() as elsewhere:
+            elsewhere.chdir("/")
+            for number in (3, 1, 2):
+                share(number, 3)
+                shares.append(number)
+
+    monkeypatch.setattr(nmt.commands.translate, "run_on_ray", run)
+    for _ in range(2):  # a finished job needs no cluster
+        translate(changed(files, cluster="ray", cluster_processes=3))
+        assert capsys.readouterr().out == "out/a.vi\nout/b.vi.gz\n"
+    assert shares == [3, 1, 2]
+    assert Path("out/a.vi").read_text() == "ONE\n\nTWO\nTHREE\nFOUR\n"
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"cluster_processes": 2}, "cluster_processes=2 is only for a cluster: add cluster=ray, or leave it out."),
+        ({"cluster_address": "a:1"}, "cluster_address=a:1 is only for a cluster: add cluster=ray, or leave it out."),
+        ({"cluster": "ray"}, "cluster=ray is only for files: add input=FILE output=FOLDER, or leave it out."),
+        (
+            {"cluster": "ray", "input": "a", "output": "b", "shard": "1/2"},
+            "cluster=ray divides the work itself: leave out shard=1/2.",
+        ),
+        (
+            {"cluster": "ray", "input": "a", "output": "b", "workers": 2},
+            "cluster=ray starts the processes itself: write cluster_processes=2 instead of workers=2.",
+        ),
+    ],
+)
+def test_settings_of_a_cluster_that_contradict_others_are_mistakes(
+    job: Job, changes: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(Mistake) as caught:
+        changed(job, **changes)
+    assert str(caught.value) == sentence
 
 
 def test_numbers_of_lines_are_those_of_the_file(files: Job, caplog: pytest.LogCaptureFixture) -> None:

@@ -1,17 +1,25 @@
 import bz2
 import gzip
+import hashlib
 import lzma
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
+import pyarrow
 import pytest
 
 from nmt.errors import CheckFailed, Mistake
 from nmt.text.compressed import compression
-from nmt.text.lines import read_lines
+from nmt.text.lines import iter_lines, read_lines
 
 TEXT = "một\nhai\n" * 999
-COMPRESS: dict[str, Callable[[bytes], bytes]] = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
+COMPRESS: dict[str, Callable[[bytes], bytes]] = {
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+    ".zst": lambda data: pyarrow.compress(data, codec="zstd", asbytes=True),
+}
 
 
 @pytest.mark.parametrize("ending", COMPRESS)
@@ -23,7 +31,19 @@ def test_compressed_files_are_read_like_others(tmp_path: Path, ending: str) -> N
 
 
 @pytest.mark.parametrize("ending", COMPRESS)
-@pytest.mark.parametrize("damage", ["cut short", "changed", "another format"])
+@pytest.mark.parametrize("frames", [1, 2])
+def test_a_digest_is_that_of_the_whole_file(tmp_path: Path, ending: str, frames: int) -> None:
+    path, digest = tmp_path / f"a.vi{ending}", hashlib.sha256()
+    path.write_bytes(COMPRESS[ending](TEXT.encode()) * frames)
+    assert len(list(iter_lines(path, digest))) == 2 * 999 * frames
+    assert digest.hexdigest() == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("ending", "damage"),
+    # pyarrow writes no checksum into .zst.
+    [case for case in product(COMPRESS, ["cut short", "changed", "another format"]) if case != (".zst", "changed")],
+)
 def test_a_damaged_file_is_a_mistake(tmp_path: Path, ending: str, damage: str) -> None:
     path = tmp_path / f"a.vi{ending}"
     data = bytearray(COMPRESS[ending](TEXT.encode()))

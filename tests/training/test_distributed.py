@@ -1,5 +1,6 @@
 """Two processes train as one does with the same steps; a dead one ends the other; one goes on where two stopped."""
 
+import importlib
 import json
 import logging
 import os
@@ -9,6 +10,7 @@ import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +18,9 @@ import torch
 from lightning.fabric.strategies.launchers.subprocess_script import _ChildProcessObserver
 from processes import children_of, is_gone
 
+from nmt.runs.directory import RunDirectory
 from nmt.training.machine import quiet
+from nmt.training.stopping import Stopped
 
 STEPS = {
     "trainer__max_steps": 20,
@@ -112,6 +116,25 @@ def test_a_dead_process_ends_the_other_within_a_minute(corpus: Path, start: Star
     assert two.returncode != 0
     # Whichever comes first: the process that waits for the dead one finds it gone, or it is ended for that.
     assert re.search(r"terminated with code -9|[Cc]onnection (closed|reset)", errors), errors
+
+
+@pytest.mark.unchecked
+@pytest.mark.parametrize("name", ["train", "pretrain"])
+def test_a_signal_ends_the_other_processes_without_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """They have no result, and the exit code of SLURM's srun must be that of the leader."""
+
+    def stopped(prepared: object) -> None:
+        raise Stopped(143)
+
+    monkeypatch.setenv("RANK", "1")
+    module = importlib.import_module(f"nmt.commands.{name}")
+    prepared = SimpleNamespace(run=RunDirectory(tmp_path / "run"))
+    monkeypatch.setattr(module, "prepare", lambda *_, **__: prepared)
+    monkeypatch.setattr(module, "fit", stopped)
+    settings = SimpleNamespace(run_dir=tmp_path / "run", resume=False)
+    getattr(module, name)(SimpleNamespace(settings=settings, sweep_dir=None))
 
 
 def test_a_signal_ends_a_process_that_waits_for_another_machine(start: Start, tiny: Tiny) -> None:

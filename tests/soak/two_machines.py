@@ -1,0 +1,135 @@
+"""Train on two machines that are network namespaces of this one, and compare the weights with those of one process.
+
+    sudo python -m tests.soak.two_machines
+
+Each machine has its own network interface and address, and a torchrun with one process. The same training runs three
+times: in one process; on two machines; and on two machines of which one loses first its training process, which
+torchrun restarts, and then everything including torchrun, after which the same command is started on both again. The
+weights must be bit for bit the same. Needs Linux and the right to create network namespaces; without it, nothing is
+tested, and the exit code is 0.
+"""
+
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from safetensors.torch import load_file
+
+from tests.processes import children_of
+from tests.tiny import TINY, write_corpora
+
+ADDRESSES = ("10.77.53.1", "10.77.53.2")
+STEPS = 240
+SETTINGS = [
+    *(item for item in TINY if not item.startswith("run_dir=")),
+    f"trainer.max_steps={STEPS}",
+    "trainer.log_every_n_steps=5",
+    "validation.every=20",
+    # Two processes draw other random numbers than one.
+    "model.dropout=0",
+    "resume=auto",
+]
+
+
+def ip(*arguments: str) -> None:
+    subprocess.run(["ip", *arguments], check=True, capture_output=True, text=True)
+
+
+@contextmanager
+def two_machines() -> Iterator[list[str]]:
+    """Creates two network namespaces that are connected by a pair of interfaces of the same names."""
+    names = [f"nmt{os.getpid()}{side}" for side in "ab"]
+    with ExitStack() as stack:
+        for name in names:
+            ip("netns", "add", name)
+            stack.callback(ip, "netns", "del", name)
+        ip("link", "add", names[0], "netns", names[0], "type", "veth", "peer", "name", names[1], "netns", names[1])
+        for name, address in zip(names, ADDRESSES, strict=True):
+            ip("-n", name, "address", "add", f"{address}/24", "dev", name)
+            ip("-n", name, "link", "set", name, "up")
+            ip("-n", name, "link", "set", "lo", "up")
+        yield names
+
+
+def start(folder: Path, run: str, machine: int, name: str, log: Path) -> subprocess.Popen[bytes]:
+    """torchrun on one of the machines, in a process group of its own; its output is added to a log."""
+    # Debian gives the host's name the address 127.0.0.1, so both programs must be told which interface to use.
+    torchrun = ["--nnodes=2", "--nproc-per-node=1", "--rdzv-backend=c10d", "--rdzv-id=1", "--max-restarts=3"]
+    torchrun += [f"--rdzv-endpoint={ADDRESSES[0]}:29500", f"--rdzv-conf=is_host={1 - machine}"]
+    torchrun += [f"--local-addr={ADDRESSES[machine]}"]
+    training = ["-m", "nmt.train", *SETTINGS, f"run_dir={run}", "trainer=ddp", "trainer.num_nodes=2"]
+    training += ["trainer.devices=1"]
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            ["ip", "netns", "exec", name, sys.executable, "-m", "torch.distributed.run", *torchrun, *training],
+            cwd=folder,
+            env={**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": name},
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+
+
+def wait_for(log: Path, step: int, *processes: subprocess.Popen[bytes]) -> None:
+    """Waits until a log names a step, or a later one."""
+    while max(map(int, re.findall(rf"step (\d+)/{STEPS}", log.read_text(encoding="utf-8"))), default=0) < step:
+        if any(process.poll() is not None for process in processes):
+            sys.exit(f"A machine stopped before step {step}:\n{log.read_text(encoding='utf-8')}")
+        time.sleep(0.2)
+
+
+def same_weights(one: Path, other: Path) -> bool:
+    weights, others = load_file(one / "model.safetensors"), load_file(other / "model.safetensors")
+    return weights.keys() == others.keys() and all(weight.equal(others[key]) for key, weight in weights.items())
+
+
+def main() -> None:
+    with TemporaryDirectory() as folder_name, ExitStack() as stack:
+        folder = write_corpora(Path(folder_name))
+        try:
+            names = stack.enter_context(two_machines())
+        except (OSError, subprocess.CalledProcessError) as error:
+            print(f"Not tested: network namespaces cannot be created here ({getattr(error, 'stderr', error)}).")
+            return
+        one = [*SETTINGS, "run_dir=one", "trainer.accumulate_grad_batches=2"]
+        subprocess.run([sys.executable, "-m", "nmt.train", *one], cwd=folder, check=True, capture_output=True)
+        results = []
+        for run in ("two", "killed"):
+            logs = [folder / f"{run}{machine}.log" for machine in (0, 1)]
+            machines = [start(folder, run, machine, names[machine], logs[machine]) for machine in (0, 1)]
+            if run == "killed":
+                wait_for(logs[0], 45, *machines)
+                (worker,) = children_of(machines[1].pid)
+                os.kill(worker, signal.SIGKILL)
+                print("killed the training process of the second machine", file=sys.stderr)
+                wait_for(logs[0], 105, *machines)
+                os.killpg(machines[1].pid, signal.SIGKILL)
+                machines[1].wait()
+                print("killed torchrun and everything else on the second machine", file=sys.stderr)
+                # If only the lost machine came back, each torchrun could wait for the lost one until both give up.
+                machines[0].terminate()
+                machines[0].wait()
+                machines = [start(folder, run, machine, names[machine], logs[machine]) for machine in (0, 1)]
+            codes = [machine.wait() for machine in machines]
+            same = codes == [0, 0] and same_weights(folder / "one", folder / run)
+            resumed = logs[0].read_text(encoding="utf-8").count("resumed from last.ckpt")
+            results.append(same and resumed == (2 if run == "killed" else 0))
+            outcome = "the weights of one process, bit for bit" if same else "OTHER WEIGHTS"
+            print(f"{run}: exit codes {codes}, resumed {resumed} times, {outcome}")
+            if not results[-1]:
+                print(*("\n".join(log.read_text(encoding="utf-8").splitlines()[-40:]) for log in logs), sep="\n\n")
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(f"{used.ru_utime + used.ru_stime:.0f} CPU seconds")
+    sys.exit(not all(results))
+
+
+if __name__ == "__main__":
+    main()
