@@ -117,6 +117,12 @@ def with_environment(variables: dict[str, str], program: Callable[[], object]) -
     program()
 
 
+def with_path(folder: str, program: Callable[[], object]) -> None:
+    """A program that finds more modules, in a folder."""
+    sys.path.insert(0, folder)
+    program()
+
+
 def signalled_training(name: str, number: int, step: int) -> None:
     """nmt.train or nmt.pretrain with a signal to itself as soon as a step is done."""
     from nmt.training.progress import Progress

@@ -72,11 +72,18 @@ def jobs_of_sweep(overrides: Iterable[Override]) -> Iterator[tuple[str, ...]]:
         *(
             [f"{override.get_key_element()}={value}" for value in values_of(override)]
             if override.is_discrete_sweep()
-            else [str(override.input_line)]
+            else [_as_hydra_writes(override)]
             for override in overrides
             if not override.is_hydra_override() and (override.is_discrete_sweep() or not override.is_sweep_override())
         )
     )
+
+
+def _as_hydra_writes(override: Override) -> str:
+    """A setting as the job of a sweep gets it, which may differ from how it was typed: True for true."""
+    if override.value_type is None:  # deletes a key, and has no value
+        return str(override.input_line)
+    return f"{override.get_key_element()}={override.get_value_element_as_str()}"
 
 
 def _number_of_values(override: Override) -> float:

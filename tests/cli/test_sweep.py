@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forked import Forked
-from machines import with_machines
+from forked import Forked, module, with_path
 from safetensors.torch import load_file
 
 from nmt.cli.sweep import job_name
 
+LAUNCHERS = Path(__file__).resolve().parents[1] / "launchers"
 Command = Callable[..., Any]
 Start = Callable[..., Any]
 
@@ -208,10 +208,11 @@ def test_a_sweep_goes_on_after_a_machine_of_it_was_lost(sweep: Callable[..., lis
 
     def ended(*more: str) -> tuple[int | None, list[dict[str, str]], str]:
         values = ["scorer=dot,general,additive", "model.num_heads=1,2,3,5", "hydra/launcher=machines", *more]
-        program = partial(with_machines, "nmt.train")
+        program = partial(with_path, str(LAUNCHERS), partial(module, "nmt.train"))
         process = Forked(program, ["nmt.train", *sweep("s", *values)], corpus, None)
         try:
             output, errors = process.communicate()
+            assert output, errors
             return process.returncode, without_times(output), output + errors
         finally:
             process.close()

@@ -1,13 +1,11 @@
 """A launcher of Hydra that needs no other package, and runs each job in a process of its own, as if on a machine."""
 
 import os
-import runpy
 import signal
 from collections.abc import Sequence
 
 from hydra.core.config_store import ConfigStore
 from hydra.core.hydra_config import HydraConfig
-from hydra.core.plugins import Plugins
 from hydra.core.utils import JobReturn, JobStatus, run_job
 from hydra.plugins.launcher import Launcher
 from omegaconf import DictConfig, open_dict
@@ -49,9 +47,9 @@ class MachinesLauncher(Launcher):
         )
 
 
-def with_machines(name: str) -> None:
-    """A command with the choice hydra/launcher=machines."""
-    Plugins.instance().register(MachinesLauncher)
-    node = {"_target_": f"{__name__}.MachinesLauncher", "lost": -1}
-    ConfigStore.instance().store(group="hydra/launcher", name="machines", node=node)
-    runpy.run_module(name, run_name="__main__", alter_sys=True)
+# Hydra imports every module of the package hydra_plugins that it finds.
+ConfigStore.instance().store(
+    group="hydra/launcher",
+    name="machines",
+    node={"_target_": "hydra_plugins.machines.MachinesLauncher", "lost": -1},
+)
