@@ -2,7 +2,9 @@
 
 import logging
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from functools import partial
 from itertools import islice
 from typing import NamedTuple
@@ -225,9 +227,9 @@ class Translator:
             len(ids) + 1 + context if 0 < len(ids) < most else 0 for ids, context in zip(sources, contexts, strict=True)
         ]
         budget = self.batch_tokens // max(1, self.search.algorithm.rows_per_sentence // _ROWS_PER_SENTENCE)
-        if self._workers is not None:
-            # Small batches, so that every worker has some to search.
-            budget = min(budget, math.ceil(sum(lengths) / self._workers.number))
+        at_once = self.search.at_once if self._workers is None else self._workers.number
+        if at_once > 1:  # small batches, so that every worker has some to search
+            budget = min(budget, math.ceil(sum(lengths) / at_once))
         groups = batches_by_length(lengths, budget)
         batches = [
             _Batch(
@@ -237,18 +239,27 @@ class Translator:
             )
             for indices in groups
         ]
-        searched: Iterator[list[list[Hypothesis]]]
-        if self._workers is None or len(batches) == 1:  # one batch would keep only one worker busy
-            searched = map(self._search_batch, batches)
-        else:
-            searched = self._workers.map(batches)
         hypotheses: list[list[Hypothesis]] = [[] for _ in sources]
-        for indices, of_batch in zip(groups, searched, strict=True):
-            for index, of_source in zip(indices, of_batch, strict=True):
-                hypotheses[index] = of_source
-            if report:
-                report(len(indices), len(sources))
+        with closing(self._searched(batches)) as searched:
+            for indices, of_batch in zip(groups, searched, strict=True):
+                for index, of_source in zip(indices, of_batch, strict=True):
+                    hypotheses[index] = of_source
+                if report:
+                    report(len(indices), len(sources))
         return hypotheses
+
+    def _searched(self, batches: Sequence[_Batch]) -> Generator[list[list[Hypothesis]]]:
+        """The hypotheses of each batch, in order."""
+        if len(batches) == 1 or (self._workers is None and self.search.at_once == 1):
+            yield from map(self._search_batch, batches)  # one batch would keep only one worker busy
+        elif self._workers is not None:
+            yield from self._workers.map(batches)
+        else:
+            pool = ThreadPoolExecutor(self.search.at_once)
+            try:
+                yield from pool.map(self._search_batch, batches)
+            finally:
+                pool.shutdown(cancel_futures=True)  # after an error or an interrupt, without those not yet begun
 
     def close(self) -> None:
         """Ends the workers, if there are any; the next search starts new ones."""

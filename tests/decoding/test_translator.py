@@ -1,6 +1,9 @@
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from itertools import count
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -431,3 +434,32 @@ def test_sizes_out_of_range_are_refused(tokenizers: TokenizerPair, setting: dict
 def test_a_window_of_zero_lines_is_refused(tokenizers: TokenizerPair) -> None:
     with pytest.raises(Mistake, match="read_ahead is 0"):
         next(translator(tokenizers)[0].stream(plain(["red"]), read_ahead=0))
+
+
+def test_an_engine_searches_batches_at_the_same_time(tokenizers: TokenizerPair) -> None:
+    """The first search waits for a second one, and the results keep their order."""
+    search = bind(BeamSearch(beam_size=2), Echo(tokenizers.target.size))
+    both, calls = Barrier(2, timeout=20), count()
+    lines = ["red cat", "big dog sits here", "blue dog or big cat runs", "now?"]
+
+    def find(source: Tensor, source_mask: Tensor, *rest: Any) -> list[list[Hypothesis]]:
+        if next(calls) < 2:
+            both.wait()
+        return [[Hypothesis([token for token in row if token > EOS], 0.0, 0.0)] for row in source.tolist()]
+
+    translator = Translator(replace(search, find=find, at_once=2), tokenizers)
+    assert translator.translate(lines) == lines
+
+
+def test_an_error_in_one_of_several_searches_ends_the_others(tokenizers: TokenizerPair) -> None:
+    search = bind(BeamSearch(beam_size=2), Echo(tokenizers.target.size))
+    searched = []
+
+    def find(source: Tensor, *rest: Any) -> list[list[Hypothesis]]:
+        searched.append(source)
+        raise CheckFailed("out of memory")
+
+    translator = Translator(replace(search, find=find, at_once=2), tokenizers, batch_tokens=1)
+    with pytest.raises(CheckFailed, match="out of memory"):
+        translator.translate(["red cat"] * 1000)
+    assert len(searched) < 1000

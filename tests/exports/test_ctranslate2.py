@@ -237,3 +237,15 @@ def test_the_folder_translates_without_this_project(trained: LoadedRun, tmp_path
     translator = Translator(bind(BeamSearch(1), model.model), model.tokenizers)
     [ours] = translator.search_ids([tokenizer.encode("một hai ba.")])
     assert result.hypotheses[0] == [tokenizer.id_to_piece(piece) for piece in ours[0].ids[:10]]
+
+
+def test_several_searches_at_once_find_the_same(trained: LoadedRun, tmp_path: Path) -> None:
+    model = with_model(trained, site(), site(), site())
+    single = exported(model, tmp_path / "out")
+    double = CTranslate2Model(tmp_path / "out", model, threads=2)
+    assert double.bind(BeamSearch()).at_once == double.translator.num_translators == 2
+    one, other = (
+        Translator(each.bind(BeamSearch()), model.tokenizers, batch_tokens=16).search_ids(SOURCES * 5)
+        for each in (single, double)
+    )
+    assert [hypotheses[0].ids for hypotheses in one] == [hypotheses[0].ids for hypotheses in other]
