@@ -18,7 +18,7 @@ from nmt.errors import Mistake
 from nmt.kernels.dropout import Dropout
 from nmt.kernels.fused_attention import inner_product_context
 from nmt.kernels.headwise_product import headwise_product
-from nmt.kernels.key_value_cache import append
+from nmt.kernels.key_value_cache import NextLength, append
 from nmt.kernels.packed_weights import PackedLinear, PackedLSTMCell
 from nmt.kernels.vocabulary_loss import summed_agreement, summed_nll
 from nmt.kernels.wide_top_k import wide_top_k
@@ -202,7 +202,7 @@ def cache(number: int, length: int, width: int, dtype: torch.dtype) -> Part:
     kept = torch.zeros(number, 4, length, width // 4, dtype=dtype)
     new, position = torch.randn(number, 4, 1, width // 4).to(dtype), torch.full((number,), length - 1)
     index = position.view(-1, 1, 1, 1).expand_as(new)
-    ways = partial(kept.clone().scatter_, 2, index, new), partial(append, kept, new, position, length)
+    ways = partial(kept.clone().scatter_, 2, index, new), partial(append, kept, new, position, NextLength(length, True))
     name = str(dtype).removeprefix("torch.")
     return Part(*ways, f"{number} rows of a cache of {length} positions of {width} get one more, {name}")
 
