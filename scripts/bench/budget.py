@@ -1,0 +1,170 @@
+"""Where the CPU time of a training step and of a search step goes, by kind of operation.
+
+    OMP_NUM_THREADS=1 python -m scripts.bench.budget
+
+All figures are CPU milliseconds of one thread, so they also mean something beside other work. A training step reads
+random sentences (float32, dropout 0.1); a search step extends five hypotheses of one sentence. Each operation is
+measured by itself, less what the smallest one, a view, takes there. "Python and calls" is the rest of what a step takes
+without being measured: Python, torch's way to each operation, and views.
+"""
+
+import argparse
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from nmt.cli.compose import configuration
+from nmt.data.batch import pad_source
+from nmt.decoding.beam import BeamSearch
+from nmt.decoding.constraints import Constraints
+from nmt.kernels.vocabulary_loss import summed_nll
+from nmt.models import Seq2Seq, VocabularySizes
+from nmt.runs.load import composed_model
+from nmt.runs.precision import with_precision
+from nmt.text import BOS, EOS
+from scripts.bench.training_cost import SIZES
+
+PIECES, STEPS = 8000, 40
+PRODUCTS = "products"
+KINDS = {
+    PRODUCTS: ("mm", "addmm", "bmm", "baddbmm", "matmul", "linear", "_linear_pointwise", "mkldnn_rnn_layer"),
+    "softmax": ("softmax", "_softmax", "log_softmax", "_log_softmax", "_softmax_backward_data"),
+    "random numbers": ("random_", "bernoulli_", "native_dropout", "uniform_"),
+    "casts": ("_to_copy", "to"),
+    "layout and copies": (
+        *("copy_", "clone", "cat", "stack", "index_select", "index_copy_", "gather", "scatter", "index", "embedding"),
+        *("constant_pad_nd", "contiguous", "empty", "empty_like", "new_empty", "zeros", "zeros_like", "new_zeros"),
+        *("view", "_unsafe_view", "t", "transpose", "slice", "select", "unsqueeze", "squeeze", "expand", "permute"),
+        *("unflatten", "flatten", "split", "unbind", "as_strided", "fill_", "zero_", "index_put_", "select_backward"),
+        *("slice_backward", "embedding_dense_backward"),
+    ),
+    "sums": ("add", "add_", "sum", "sub", "sub_", "mean", "cumsum"),
+}
+"""The operations of each kind, by their names in torch; all others are elementwise or choose the best hypotheses."""
+REST, PYTHON = "all others", "Python and calls"
+
+
+class Operations(TorchDispatchMode):
+    """Measures the CPU seconds of each operation inside it, by name, and counts their calls and products."""
+
+    def __init__(self, smallest: float = 0.0) -> None:
+        super().__init__()
+        self.smallest = smallest
+        self.seconds, self.calls = defaultdict[str, float](float), Counter[str]()
+        self.multiplications = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = func.overloadpacket.__name__
+        start = time.process_time()
+        result = func(*args, **(kwargs or {}))
+        self.seconds[name] += max(0.0, time.process_time() - start - self.smallest)
+        self.calls[name] += 1
+        if name in KINDS[PRODUCTS] and isinstance(result, Tensor):
+            left = args[1] if name in ("addmm", "baddbmm") else args[0]
+            self.multiplications += result.numel() * left.shape[-1]
+        return result
+
+
+def model_of(name: str) -> Seq2Seq:
+    torch.manual_seed(1)
+    node = configuration("train", ["run_dir=none", "experiment=none", f"model={name}", *SIZES[name]])["model"]
+    return composed_model(node, VocabularySizes(PIECES, PIECES, joint=True), None)
+
+
+def training_step(name: str, sentences: int, length: int) -> Callable[[], None]:
+    model = model_of(name).train()
+    optimizer = torch.optim.AdamW(model.parameters())
+    source, mask = pad_source(torch.randint(EOS + 1, PIECES, (sentences, length - 1)).tolist())
+    target = torch.randint(EOS + 1, PIECES, (sentences, length))
+    begun = torch.cat([torch.full((sentences, 1), BOS), target[:, :-1]], dim=1)
+
+    def step() -> None:
+        features = model.decode(begun, model.encode(source, mask))
+        (summed_nll(features, model.output, target, 0.1) / target.numel()).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    return step
+
+
+def search_of_one_sentence(name: str) -> Callable[[], None]:
+    """A search of STEPS steps, with the encoder."""
+    model = with_precision(model_of(name).eval(), "float32", torch.device("cpu"))
+    search = BeamSearch(constraints=Constraints(min_length=STEPS, max_length=STEPS))
+    source, mask = pad_source(torch.randint(EOS + 1, PIECES, (1, 20)).tolist())
+
+    def step() -> None:
+        with torch.inference_mode():
+            search(model, source, mask)
+
+    return step
+
+
+def cpu_seconds(work: Callable[[], object], rounds: int) -> float:
+    """The fewest CPU seconds of some rounds: other work can only add to them."""
+    taken = []
+    for _ in range(rounds):
+        start = time.process_time()
+        work()
+        taken.append(time.process_time() - start)
+    return min(taken)
+
+
+def smallest_operation() -> float:
+    """The CPU seconds that a view takes where operations are measured one by one."""
+    row, calls = torch.zeros(1), 10_000
+    with torch.inference_mode(), Operations() as operations:
+        for _ in range(calls):
+            row.unsqueeze(0)
+    return operations.seconds["unsqueeze"] / calls
+
+
+def budget(step: Callable[[], None], parts: int, rounds: int, rate: float) -> dict[str, float]:
+    """Milliseconds of each kind, for a step that counts as `parts` of them; `rate` is in multiplications a second."""
+    step()
+    total = cpu_seconds(step, rounds)
+    with Operations(smallest_operation()) as operations:
+        step()
+    kinds = {name: kind for kind, names in KINDS.items() for name in names}
+    milliseconds = dict.fromkeys([*KINDS, REST], 0.0)
+    for name, seconds in operations.seconds.items():
+        milliseconds[kinds.get(name, REST)] += 1000 * seconds / parts
+    milliseconds[PYTHON] = max(0.0, 1000 * total / parts - sum(milliseconds.values()))
+    return {
+        **milliseconds,
+        "the whole step": 1000 * total / parts,
+        "its products at the full rate": 1000 * operations.multiplications / rate / parts,
+        "calls of operations": sum(operations.calls.values()) / parts,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sentences", type=int, default=64, help="sentences of 32 pieces in a training step")
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    square = torch.randn(1024, 1024)
+    rate = 1024**3 / cpu_seconds(lambda: square @ square, 10)
+    columns = {
+        f"{name}, {kind}": budget(step, parts, options.rounds, rate)
+        for name in ("transformer", "luong")
+        for kind, step, parts in (
+            ("training", training_step(name, options.sentences, 32), 1),
+            ("search", search_of_one_sentence(name), STEPS),
+        )
+    }
+    print(f"float32 products of 1,024 x 1,024: {2 * rate / 1e9:.0f} GFLOP/s with one thread\n")
+    print("| ms | " + " | ".join(columns) + " |")
+    print("|---|" + "---|" * len(columns))
+    for row in next(iter(columns.values())):
+        print(f"| {row} | " + " | ".join(f"{column[row]:,.2f}" for column in columns.values()) + " |")
+
+
+if __name__ == "__main__":
+    main()
