@@ -9,8 +9,8 @@ from safetensors import safe_open
 
 import nmt
 from nmt.evaluation.scores import corpus_scores, headline_metrics
+from nmt.runs.directory import RunDirectory
 from nmt.runs.included import included_models
-from nmt.runs.load import load_run
 
 ROOT = Path(__file__).resolve().parents[1]
 CARD = (ROOT / "models" / "README.md").read_text(encoding="utf-8")
@@ -57,6 +57,6 @@ def test_the_card_names_each_corpus_that_it_was_trained_on_and_its_license(name:
     rows = {
         row[1]: row[0] for row in re.finditer(r"^\| `(\w+)` \| [\d,]+ (?:lines )?\| .* \| (.*) \| .* \|$", CARD, re.M)
     }
-    corpora = {Path(prefix).name for prefix in load_run(MODELS[name], "cpu").settings.data.train}
+    corpora = {Path(prefix).name for prefix in RunDirectory(MODELS[name]).config()["data"]["train"]}
     assert corpora - {"back1"} <= set(rows)  # the lines of vi_mono that were back-translated
     assert "vi_mono" in rows
