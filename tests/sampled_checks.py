@@ -21,10 +21,25 @@ MOST_CHECKS = 6
 
 _checks: Counter[tuple[str, str]] = Counter()
 _switched_off: list[Any] = []
+_of_inner_functions: dict[tuple[object, ...], Callable[..., Any]] = {}
 
 
 def checked(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Stands for beartype in --jaxtyping-packages; `function` has the name and the annotations of the real one."""
+    """Stands for beartype in --jaxtyping-packages; `function` has the name and the annotations of the real one.
+
+    A function in a function is decorated whenever that one is called, in a step of a search for example, and making its
+    check takes longer than the step. It has the same check every time, because `function` does nothing but return.
+    """
+    if "<locals>" not in function.__qualname__:
+        return _counted(function)
+    annotations = tuple((name, str(annotation)) for name, annotation in function.__annotations__.items())
+    known = (function.__module__, function.__qualname__, function.__code__.co_varnames, annotations)
+    if known not in _of_inner_functions:
+        _of_inner_functions[known] = _counted(function)
+    return _of_inner_functions[known]
+
+
+def _counted(function: Callable[..., Any]) -> Callable[..., Any]:
     check = beartype(function)
     key = function.__module__, function.__qualname__
 

@@ -1,12 +1,13 @@
 """The annotations of types and sizes are checked in this folder; see check_annotations in tests/conftest.py."""
 
 import inspect
+from collections.abc import Callable
 
 import pytest
 import sampled_checks
 import torch
 from grids import SOAK
-from jaxtyping import TypeCheckError
+from jaxtyping import TypeCheckError, jaxtyped
 
 from nmt.attention.masks import lengths_to_mask
 from nmt.attention.scorers import General
@@ -33,6 +34,24 @@ def test_a_function_is_checked_in_its_first_calls_in_every_test(test: str) -> No
         assert not hasattr(inspect.unwrap(General.project_keys), "__no_type_check__")
         general.project_keys(torch.ones(1, 1, 3, 2))
     assert hasattr(inspect.unwrap(General.project_keys), "__no_type_check__") != SOAK, "methods too"
+
+
+def inner(annotation: str, result: object) -> Callable[[object], object]:
+    """A function in a function, as the import of nmt decorates it."""
+
+    def function(number: object) -> object:
+        return result
+
+    function.__annotations__ = {"number": "int", "return": annotation}
+    return jaxtyped(function, typechecker=sampled_checks.checked)
+
+
+def test_functions_in_functions_are_checked_with_their_own_annotations_and_results() -> None:
+    assert [inner("int", result)(1) for result in (2, 3)] == [2, 3]
+    assert inner("str", "x")(1) == "x"
+    for annotation, result, argument in (("int", "x", 1), ("str", 2, 1), ("int", 2, "x")):
+        with pytest.raises(TypeCheckError):
+            inner(annotation, result)(argument)
 
 
 @pytest.mark.unchecked
