@@ -256,8 +256,8 @@ export const ANSWERS = {
     const isRead = !changes.some(({ site }) => site === "encoder_self");
     return intervened(run.model, changes, run.random, async () => {
       const reading = isRead ? readingOf(run, source) : read(run.model, [...source, EOS]);
-      const forced = forcedTranslation(run, source, target, force(run.model, reading, target, before));
-      const [best] = await searched(run, source, reading, question, { prefix: [...target.slice(0, first), ...prefix.slice(first)], known: before, observe: pause });
+      const changed = force(run.model, reading, target, before), forced = forcedTranslation(run, source, target, changed);
+      const [best] = await searched(run, source, reading, question, { prefix: [...target.slice(0, first), ...prefix.slice(first)], known: { ids: target, forced: changed }, observe: pause });
       const isSame = best.ids.length === target.length && best.ids.every((id, position) => id === target[position]);
       return { intact: forcedTranslation(run, source, target, before.forced), forced, changed: isSame ? forced : foundTranslation(run, source, reading, best) };
     });

@@ -1,7 +1,7 @@
 // @ts-check
 // Beam search for one sentence; with a beam of 1 it is greedy search. As nmt/decoding/beam.py and constraints.py.
 
-import { BOS, EOS, UNKNOWN, force, recordedDecoder, step } from "../models/model.js";
+import { BOS, EOS, force, recordedDecoder, step } from "../models/model.js";
 
 /** @typedef {import("../models/model.js").Model} Model */
 /** @typedef {import("../models/vectors.js").Vector} Vector */
@@ -22,10 +22,12 @@ import { BOS, EOS, UNKNOWN, force, recordedDecoder, step } from "../models/model
 /** An unfinished one. `covered` are the cross attention weights summed over all steps. @typedef {Omit<Hypothesis, "score"> & { state: any, covered: number[] }} Live */
 
 /**
- * A 0 in `prefix` leaves the choice at its position to the search. `known` is what a forced translation that begins
- * with the prefix has computed with the same attention.
- * @typedef {{ prefix?: number[], maxTarget?: number | null, known?: import("../models/model.js").Known, observe?: (live: Live[]) => Promise<void> }} Options
+ * A 0 in `prefix` leaves the choice at its position to the search. `known` is a translation that was forced with the
+ * same attention: the search does not compute its steps again.
+ * @typedef {{ prefix?: number[], maxTarget?: number | null, known?: Known | null, observe?: (live: Live[]) => Promise<void> }} Options
  */
+
+/** The ids of a translation, and what forcing it has computed. @typedef {{ ids: number[], forced: import("../models/model.js").Forced }} Known */
 
 const PAD = 0, UNK = 1;
 const LEAST_COVERED = 1e-3;
@@ -38,7 +40,7 @@ const LEAST_COVERED = 1e-3;
  * @param {SearchSettings} settings
  * @param {Options} [options]
  */
-export async function search(model, reading, sourceLength, settings, { prefix = [], maxTarget = null, known = UNKNOWN, observe } = {}) {
+export async function search(model, reading, sourceLength, settings, { prefix = [], maxTarget = null, known = null, observe } = {}) {
   const { beam_size: beamSize, length_penalty: alpha, coverage_penalty: beta, min_length: minLength } = settings;
   const longest = longestOf(sourceLength + 1, lastOf(prefix), maxTarget, settings);
   const lengthFactor = (/** @type {number} */ length) => ((5 + length) / 6) ** alpha;
@@ -48,9 +50,8 @@ export async function search(model, reading, sourceLength, settings, { prefix = 
   /** @type {Hypothesis[]} */
   const finished = [];
   for (let length = begun.length; live.length; length++) { // the number of pieces after this step
-    const { maps, watch } = recordedDecoder(model);
-    const { logProbs, states } = step(model, live.map(({ ids }) => ids.at(-1) ?? BOS), live.map(({ state }) => state), reading.memory, watch);
-    live = live.map((one, row) => ({ ...one, ...attended(one, maps, row) }));
+    const steps = stepsOf(model, live, reading.memory, known), logProbs = steps.map((one) => one.logProbs);
+    live = live.map((one, row) => ({ ...one, ...attended(one, steps[row].weights) }));
     const only = longest === length ? EOS : prefix[length - 1] || undefined;
     // A hypothesis must not end before a later piece of the prefix.
     const least = Math.max(minLength, lastOf(prefix) + 1);
@@ -65,7 +66,7 @@ export async function search(model, reading, sourceLength, settings, { prefix = 
     }
     live = candidates.filter(({ piece }) => piece !== EOS).slice(0, beamSize).map(({ parent, piece, logProb }) => {
       const { ids, logProbs: ofPieces, covered, rows } = live[parent];
-      return { ids: [...ids, piece], logProb, logProbs: [...ofPieces, logProbs[parent][piece]], state: states[parent], covered, rows };
+      return { ids: [...ids, piece], logProb, logProbs: [...ofPieces, logProbs[parent][piece]], state: steps[parent].state, covered, rows };
     });
     if (live.length && observe) await observe(live);
     if (isDone(live, length)) break;
@@ -83,9 +84,31 @@ export async function search(model, reading, sourceLength, settings, { prefix = 
   }
 }
 
-/** What a hypothesis has attended to after one more step, which computed a row of the maps. @param {Pick<Live, "covered" | "rows">} before @param {import("../models/model.js").Maps} maps @param {number} row */
-function attended({ covered, rows }, maps, row) {
-  const ofStep = Object.fromEntries(Object.entries(maps).map(([site, layers]) => [site, layers.map((ofLayer) => ofLayer[row].weights)]));
+/** log p of each possible next piece of each hypothesis, the new State and the weights. @param {Model} model @param {Live[]} live @param {any} memory @param {Known | null} known */
+function stepsOf(model, live, memory, known) {
+  const isKnown = (/** @type {Live} */ { ids }) => known !== null && ids.length <= known.ids.length && common(ids, known.ids) === ids.length;
+  const others = live.filter((one) => !isKnown(one)), { maps, watch } = recordedDecoder(model);
+  const computed = others.length ? step(model, others.map(({ ids }) => ids.at(-1) ?? BOS), others.map(({ state }) => state), memory, watch) : { logProbs: [], states: [] };
+  return live.map((one) => {
+    const row = others.indexOf(one);
+    if (row >= 0 || !known) return { logProbs: computed.logProbs[row], state: computed.states[row], weights: weightsAt(maps, row) };
+    const { forced } = known, position = one.ids.length;
+    // A copy, because the search marks the pieces that must not come next.
+    return { logProbs: forced.logProbs[position].slice(), state: forced.states[position], weights: weightsAt(forced.maps, position) };
+  });
+}
+
+/** How many pieces two translations have in common at their beginning. @param {number[]} one @param {number[]} other */
+function common(one, other) {
+  const first = one.findIndex((id, index) => id !== other[index]);
+  return first < 0 ? one.length : first;
+}
+
+/** @param {import("../models/model.js").Maps} maps @param {number} row @returns {Row} */
+const weightsAt = (maps, row) => Object.fromEntries(Object.entries(maps).filter(([site]) => site !== "encoder_self").map(([site, layers]) => [site, layers.map((ofLayer) => ofLayer[row].weights)]));
+
+/** What a hypothesis has attended to after one more step. @param {Pick<Live, "covered" | "rows">} before @param {Row} ofStep */
+function attended({ covered, rows }, ofStep) {
   const weight = meanOf(ofStep.cross[ofStep.cross.length - 1]);
   return { covered: covered.map((sum, position) => sum + weight[position]), rows: [...rows, ofStep] };
 }
@@ -93,18 +116,19 @@ function attended({ covered, rows }, maps, row) {
 /**
  * The hypothesis after each piece of the given beginning of a translation, and before the first. All are read at once,
  * which takes less time than steps; only the last one has the State to go on from.
- * @param {Model} model @param {import("../models/model.js").Reading} reading @param {number[]} given @param {number} sourceLength @param {import("../models/model.js").Known} known @returns {Live[]}
+ * @param {Model} model @param {import("../models/model.js").Reading} reading @param {number[]} given @param {number} sourceLength @param {Known | null} known @returns {Live[]}
  */
 function beginnings(model, reading, given, sourceLength, known) {
   const empty = { ids: [], logProb: 0, logProbs: [], state: null, covered: new Array(sourceLength).fill(0), rows: [] };
   if (!given.length) return [{ ...empty, state: model.start(reading.memory) }];
-  const { logProbs, states, maps } = force(model, { memory: reading.memory, maps: {} }, given.slice(0, -1), { ...known, count: Math.min(known.count, given.length) });
+  const begin = given.slice(0, -1), before = known ? { forced: known.forced, count: common(begin, known.ids) + 1 } : undefined;
+  const { logProbs, states, maps } = force(model, reading, begin, before);
   const state = states[given.length - 1];
   /** @type {Live[]} */
   const begun = [empty];
   for (const [row, piece] of given.entries()) {
     const { ids, logProb, logProbs: before, covered, rows } = begun[row], ofPiece = logProbs[row][piece];
-    begun.push({ ids: [...ids, piece], logProb: logProb + ofPiece, logProbs: [...before, ofPiece], state, ...attended({ covered, rows }, maps, row) });
+    begun.push({ ids: [...ids, piece], logProb: logProb + ofPiece, logProbs: [...before, ofPiece], state, ...attended({ covered, rows }, weightsAt(maps, row)) });
   }
   return begun;
 }
