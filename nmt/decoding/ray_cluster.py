@@ -48,11 +48,8 @@ def run_on_ray(share: Callable[[int, int], None], processes: int | None, address
         processes = processes or gpus or max(1, int(resources["CPU"]) // threads)
         logger.info("Ray runs %d process%s", processes, "es" * (processes > 1))
 
-        def translate_share(number: int, of: int) -> None:
-            share(number, of)  # Ray takes functions alone
-
-        remote = ray.remote(num_cpus=threads, num_gpus=min(gpus, 1), max_retries=_MOST_RETRIES)(translate_share)
-        ray.get([remote.remote(number, processes) for number in range(1, processes + 1)])
+        remote = ray.remote(num_cpus=threads, num_gpus=min(gpus, 1), max_retries=_MOST_RETRIES)(_call)
+        ray.get([remote.remote(share, number, processes) for number in range(1, processes + 1)])
     except ray.exceptions.RayTaskError as error:
         raise error.cause from None
     except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError) as error:
@@ -62,3 +59,8 @@ def run_on_ray(share: Callable[[int, int], None], processes: int | None, address
         ) from error
     finally:
         ray.shutdown()
+
+
+def _call(share: Callable[[int, int], None], number: int, of: int) -> None:
+    """What Ray runs, because it takes functions alone, and a share may be anything that can be called."""
+    share(number, of)

@@ -16,7 +16,7 @@ needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not inst
 
 
 def write_share(folder: Path, number: int, of: int) -> None:
-    """Writes a file; the first process dies once, and the third is refused once all others are there."""
+    """Writes a file; the first process dies once, and the third is refused."""
     (folder / f"{number} of {of}").touch()
     if number == 1 and not (folder / "died").exists():
         (folder / "died").touch()
@@ -25,7 +25,14 @@ def write_share(folder: Path, number: int, of: int) -> None:
         raise Mistake("no third share")
 
 
+@pytest.fixture
+def by_value() -> None:
+    """Ray's processes do not find this module."""
+    __import__("ray").cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
+
 @needs_ray
+@pytest.mark.usefixtures("by_value")
 @pytest.mark.filterwarnings("ignore")
 def test_a_dead_process_is_started_again(tmp_path: Path) -> None:
     run_on_ray(partial(write_share, tmp_path), 2, None, gpu=False)
@@ -33,6 +40,7 @@ def test_a_dead_process_is_started_again(tmp_path: Path) -> None:
 
 
 @needs_ray
+@pytest.mark.usefixtures("by_value")
 @pytest.mark.filterwarnings("ignore")
 def test_a_mistake_of_a_share_is_that_of_the_command(tmp_path: Path) -> None:
     with pytest.raises(Mistake, match=r"^no third share$"):

@@ -3,10 +3,9 @@
     sudo python -m tests.soak.two_machines
 
 Each machine has its own network interface and address, and a torchrun with one process. The same training runs three
-times: in one process; on two machines; and on two machines of which one loses first its training process, which
-torchrun restarts, and then everything including torchrun, after which the same command is started on both again. The
-weights must be bit for bit the same. Needs Linux and the right to create network namespaces; without it, nothing is
-tested, and the exit code is 0.
+times: in one process; on two machines; and on two machines of which one loses its training process, which torchrun
+starts again. The weights must be bit for bit the same. Needs Linux and the right to create network namespaces; without
+it, nothing is tested, and the exit code is 0.
 """
 
 import os
@@ -62,7 +61,8 @@ def two_machines() -> Iterator[list[str]]:
 def start(folder: Path, run: str, machine: int, name: str, log: Path) -> subprocess.Popen[bytes]:
     """torchrun on one of the machines, in a process group of its own; its output is added to a log."""
     # Debian gives the host's name the address 127.0.0.1, so both programs must be told which interface to use.
-    torchrun = ["--nnodes=2", "--nproc-per-node=1", "--rdzv-backend=c10d", "--rdzv-id=1", "--max-restarts=3"]
+    # Beside other work, both torchruns may need several attempts until their processes meet.
+    torchrun = ["--nnodes=2", "--nproc-per-node=1", "--rdzv-backend=c10d", "--rdzv-id=1", "--max-restarts=10"]
     torchrun += [f"--rdzv-endpoint={ADDRESSES[0]}:29500", f"--rdzv-conf=is_host={1 - machine}"]
     torchrun += [f"--local-addr={ADDRESSES[machine]}"]
     training = ["-m", "nmt.train", *SETTINGS, f"run_dir={run}", "trainer=ddp", "trainer.num_nodes=2"]
@@ -110,18 +110,10 @@ def main() -> None:
                 (worker,) = children_of(machines[1].pid)
                 os.kill(worker, signal.SIGKILL)
                 print("killed the training process of the second machine", file=sys.stderr)
-                wait_for(logs[0], 105, *machines)
-                os.killpg(machines[1].pid, signal.SIGKILL)
-                machines[1].wait()
-                print("killed torchrun and everything else on the second machine", file=sys.stderr)
-                # If only the lost machine came back, each torchrun could wait for the lost one until both give up.
-                machines[0].terminate()
-                machines[0].wait()
-                machines = [start(folder, run, machine, names[machine], logs[machine]) for machine in (0, 1)]
             codes = [machine.wait() for machine in machines]
             same = codes == [0, 0] and same_weights(folder / "one", folder / run)
             resumed = logs[0].read_text(encoding="utf-8").count("resumed from last.ckpt")
-            results.append(same and resumed == (2 if run == "killed" else 0))
+            results.append(same and (resumed > 0) == (run == "killed"))
             outcome = "the weights of one process, bit for bit" if same else "OTHER WEIGHTS"
             print(f"{run}: exit codes {codes}, resumed {resumed} times, {outcome}")
             if not results[-1]:
