@@ -79,6 +79,31 @@ def test_a_typed_sentence_is_translated_with_its_map(page: Any) -> None:
     assert page.locator("#intact text[data-column]").count() < pieces
 
 
+def test_typing_says_how_to_translate_and_fades_the_old_translation(page: Any) -> None:
+    translate(page)
+    page.locator("#text").fill(f"{TEXT} four")
+    assert page.locator("#status").text_content() == "Enter translates it"
+    assert page.locator("#answer.typed").count() == 1
+    page.locator("#text").press("Enter")
+    ready(page)
+    assert page.locator("#status").text_content() == ""
+    assert page.locator("#answer.typed").count() == 0
+
+
+def test_what_was_clicked_comes_first_among_the_actions(page: Any) -> None:
+    translate(page)
+    groups = "groups => groups.map((group) => [group.firstChild.textContent, group.className])"
+    for place, names in (
+        ("[data-row='1'][data-column='2']:not(.label, .hit)", ["this cell", "this word", "this row", "the whole head"]),
+        ("text[data-row='1']", ["this row", "the whole head"]),
+        ("text[data-column='1']", ["this word", "the whole head"]),
+    ):
+        page.locator(f"#intact {place}").click()
+        shown = page.locator("#actions > div").evaluate_all(groups)
+        main = 2 if names[0] == "this cell" else 1
+        assert shown == [[name, "" if at < main else "less"] for at, name in enumerate(names)]
+
+
 def test_the_beam_is_a_tree_whose_best_path_is_the_translation(page: Any) -> None:
     translate(page)
     page.locator("#beam-box summary").click()
