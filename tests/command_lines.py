@@ -463,6 +463,8 @@ class World:
 def _exit_code(line: CommandLine) -> int:
     sys.argv = [f"nmt.{line.name}", *line.arguments]
     try:
+        # The hook that checks annotations compiles modules in its own way, and runpy would file them as the usual ones.
+        sys.dont_write_bytecode = True
         runpy.run_module(f"nmt.{line.name}", run_name="__main__", alter_sys=True)
     except SystemExit as error:
         if isinstance(error.code, int):
