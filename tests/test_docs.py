@@ -1,6 +1,7 @@
 """What the documents say holds: links lead somewhere, examples run, commands are ones that the program reads."""
 
 import doctest
+import json
 import pkgutil
 import re
 import runpy
@@ -423,6 +424,12 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path):
     assert 'href="../explanation/attention.html" lang="en"' in attention
     # Nothing is loaded from elsewhere.
     assert not re.findall(r'(?:src|<link[^>]* href)="https?:', front + attention)
+    # A search for words that the page does not have finds it first.
+    index = (tmp_path / "site" / "searchindex.js").read_text(encoding="utf-8")
+    index = json.loads(index.removeprefix("Search.setIndex(").removesuffix(")"))
+    for searched, page in {"custom dataset": "tutorials/your_corpus", "huan luyen": "vi/your_corpus"}.items():
+        ((document, _, is_main),) = index["indexentries"][searched]
+        assert (index["docnames"][document], is_main) == (f"docs/{page}", True)
 
 
 def test_the_readme_is_short():

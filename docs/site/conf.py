@@ -80,6 +80,33 @@ LOCAL_LINK = re.compile(r"\[([^]\n]+)\]\(((?!https?:)[^)\s#]+)\)")
 ACCENT_WITH_INDEX = re.compile(r"(\\(?:bar|tilde|overleftarrow|overrightarrow) ?(?:\{[^{}]*\}|\w))(?= ?_)")
 ANCHOR = re.compile(r'<a id="([^"]+)"></a>')
 
+# What people search for that is not in the title of the page that they need.
+SEARCHED = {
+    "README": "git, install, windows, macos, colab",
+    "README.vi": "cai dat, phong thuc hanh",
+    "docs/explanation/attention": "local attention, predictive alignment, sparse attention, monotonic attention",
+    "docs/explanation/search": "p-value, significance test, bootstrap, paired test, temperature, top-k, mbr",
+    "docs/how_to/compare_runs": "hyperparameter search, grid search, slurm, joblib",
+    "docs/how_to/export": "app, mobile app, quantization, android, ios, offline, browser",
+    "docs/how_to/faq": "cpu only, download size, slow, error",
+    "docs/how_to/gpu_and_precision": "cuda, bf16, mixed precision, out of memory",
+    "docs/how_to/onnx": "c++, c#, java, javascript",
+    "docs/how_to/production": "deploy, docker, http service, web service, rest api, nginx, kubernetes",
+    "docs/how_to/research": "latex, three seeds, mean and standard deviation, table for a paper",
+    "docs/how_to/resume_and_scale": "checkpoint, continue training, multi-gpu, ddp",
+    "docs/explanation/little_data": "fine-tune, finetune, fine-tuning, low-resource, regularization",
+    "docs/reference/server_api": "http api, endpoints, json, openapi",
+    "docs/tutorials/first_steps": "quick start, quickstart, tutorial, beginner",
+    "docs/tutorials/lab_in_ten_minutes": "teaching, classroom, projector, slides, lecturer, live demo, presentation",
+    "docs/tutorials/read_a_map": "heatmap, heat map, visualization, plot attention",
+    "docs/tutorials/your_corpus": "own data, own corpus, own dataset, my data, custom data, custom dataset",
+    "docs/vi/attention": "co che chu y, chú ý cục bộ, chu y cuc bo, cua so, ham tinh diem",
+    "docs/vi/first_steps": "bat dau, chay thu, bắt đầu, chạy thử",
+    "docs/vi/lab_in_ten_minutes": "bai giang, giảng dạy, giang day, trình chiếu, trinh chieu",
+    "docs/vi/read_a_map": "ban do chu y, giong hang tu",
+    "docs/vi/your_corpus": "huan luyen, ngu lieu, dữ liệu riêng, du lieu rieng, tập dữ liệu, tách từ, tach tu",
+}
+
 # What the theme itself shows, for Vietnamese pages.
 VIETNAMESE = {
     "Back to top": "Về đầu trang",
@@ -94,7 +121,7 @@ VIETNAMESE = {
 
 def prepare_source(app: Sphinx, name: str, source: list[str]) -> None:
     """Anchors in HTML become ones that Sphinx knows, links to folders plain text, and links to scripts downloads; the
-    two front pages get the navigation of the pages of contents.
+    front page gets the navigation of the pages of contents, and pages the words that people search for.
     """
     folder = (ROOT / name).parent
 
@@ -107,6 +134,10 @@ def prepare_source(app: Sphinx, name: str, source: list[str]) -> None:
         return link[0]
 
     source[0] = LOCAL_LINK.sub(local, ANCHOR.sub(r"[]{#\1}", source[0]))
+    if name in SEARCHED:
+        title, text = source[0].split("\n", 1)
+        words = ", ".join(f"! {word}" for word in SEARCHED[name].split(", "))  # ! ranks the page first
+        source[0] = f"{title}\n\n```{{index}} {words}\n```\n{text}"
     if name == root_doc:
         source[0] += navigation()
 
