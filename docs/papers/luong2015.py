@@ -204,8 +204,9 @@ axes = maps["local-m, D = 1"].plot(title="Luong, local-m with D = 1")
 # outside the window: row $t$ sees the columns $t - 1$ to $t + 1$, and the last rows the end of the sentence. "nhỏ"
 # cannot see "small" at all, and is right all the same, for the same reason.
 #
-# `python -m nmt.train model=luong scorer=general window=local_p` trains the model on the embedded corpus;
-# `experiment=luong2015_local_p` has the paper's sizes. Next: [Vaswani et al. 2017](vaswani2017.py).
+# See [local attention on your own sentence](../explanation/attention.md#local-attention-on-your-own-sentence), in the lab
+# or in a model that you train; `experiment=luong2015_local_p` has the paper's sizes. Next:
+# [Vaswani et al. 2017](vaswani2017.py).
 
 # %%
 assert math.isclose(maps["global"].weights.sum(), len(vietnamese) + 1, rel_tol=1e-4)  # each row sums to 1
