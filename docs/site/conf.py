@@ -101,6 +101,7 @@ SEARCHED = {
     "docs/tutorials/read_a_map": "heatmap, heat map, visualization, plot attention",
     "docs/tutorials/your_corpus": "own data, own corpus, own dataset, my data, custom data, custom dataset",
     "docs/vi/attention": "co che chu y, chú ý cục bộ, chu y cuc bo, cua so, ham tinh diem",
+    "docs/vi/faq": "hỏi đáp, hoi dap, cau hoi thuong gap, loi",
     "docs/vi/first_steps": "bat dau, chay thu, bắt đầu, chạy thử",
     "docs/vi/lab_in_ten_minutes": "bai giang, giảng dạy, giang day, trình chiếu, trinh chieu",
     "docs/vi/read_a_map": "ban do chu y, giong hang tu",
