@@ -204,8 +204,8 @@ axes = maps["local-m, D = 1"].plot(title="Luong, local-m with D = 1")
 # outside the window: row $t$ sees the columns $t - 1$ to $t + 1$, and the last rows the end of the sentence. "nhỏ"
 # cannot see "small" at all, and is right all the same, for the same reason.
 #
-# See [local attention on your own sentence](../explanation/attention.md#local-attention-on-your-own-sentence), in the lab
-# or in a model that you train; `experiment=luong2015_local_p` has the paper's sizes. Next:
+# See [local attention on your own sentence](../explanation/attention.md#local-attention-on-your-own-sentence), in the
+# lab or in a model that you train; `experiment=luong2015_local_p` has the paper's sizes. Next:
 # [Vaswani et al. 2017](vaswani2017.py).
 
 # %%
