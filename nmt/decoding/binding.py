@@ -57,7 +57,7 @@ class Search:
     """The largest number of source pieces that can be read, including EOS; None if there is no limit."""
     find: Callable[[Source, SourceMask, Prefix | None, ContextSentences | None, Observe | None], list[list[Hypothesis]]]
     at_once: int = 1
-    """The number of batches that are best searched at the same time, each in a thread of its own."""
+    """How many batches to search in parallel, one thread each."""
 
     def __call__(
         self,

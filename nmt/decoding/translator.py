@@ -81,7 +81,8 @@ class Translator:
     """Translates lines of text with a search and the tokenizers of its model.
 
     `batch_tokens` limits the number of sentences in a batch times the length of the longest source (with EOS); the
-    limit is lower if the search keeps 16 or more hypotheses per sentence. `max_source_tokens` limits the source pieces
+    limit is lower if the search keeps 16 or more hypotheses per sentence, and it is shared by the batches that an
+    engine searches at the same time. `max_source_tokens` limits the source pieces
     of one search (including EOS); the model's own limit applies too. A longer line is cut into parts. `choose` receives
     the texts that the search found for a line and returns the index of the best one; by default it is the first.
     `window` says how much of a document the model reads before each line. With `workers` above 1, that many processes
@@ -228,7 +229,9 @@ class Translator:
         ]
         budget = self.batch_tokens // max(1, self.search.algorithm.rows_per_sentence // _ROWS_PER_SENTENCE)
         at_once = self.search.at_once if self._workers is None else self._workers.number
-        if at_once > 1:  # small batches, so that every worker has some to search
+        if self._workers is None:
+            budget //= at_once  # the batches that are searched at the same time have batch_tokens together
+        if at_once > 1:  # small batches, so that every thread or worker has some to search
             budget = min(budget, math.ceil(sum(lengths) / at_once))
         groups = batches_by_length(lengths, budget)
         batches = [

@@ -26,8 +26,9 @@ ctranslate2.set_log_level(logging.ERROR)
 class CTranslate2Model:
     """A model in CTranslate2's format, with the vocabularies of its run. It runs only whole searches, no single steps.
 
-    On a CPU, as many searches as there are `threads` run at the same time, each in one of them: two searches of one
-    thread each take less time than one after the other with two threads.
+    On a CPU, up to `threads` batches are searched in parallel, one thread each: they need fewer CPU seconds than one
+    after the other with all threads. CTranslate2 fixes the threads of a search when it loads the model, so a single
+    batch, such as one line, also has one thread.
 
     Raises DamagedExport, naming the folder, if CTranslate2 cannot load it.
     """

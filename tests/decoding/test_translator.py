@@ -1,9 +1,10 @@
 import logging
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import count
-from threading import Barrier
+from threading import Barrier, Event
 from typing import Any
 
 import pytest
@@ -451,15 +452,32 @@ def test_an_engine_searches_batches_at_the_same_time(tokenizers: TokenizerPair) 
     assert translator.translate(lines) == lines
 
 
-def test_an_error_in_one_of_several_searches_ends_the_others(tokenizers: TokenizerPair) -> None:
+def test_batches_that_are_searched_at_the_same_time_share_batch_tokens(tokenizers: TokenizerPair) -> None:
     search = bind(BeamSearch(beam_size=2), Echo(tokenizers.target.size))
-    searched = []
+    tokens: list[int] = []
 
     def find(source: Tensor, *rest: Any) -> list[list[Hypothesis]]:
-        searched.append(source)
-        raise CheckFailed("out of memory")
+        tokens.append(source.numel())
+        return [[Hypothesis([], 0.0, 0.0)] for _ in source]
+
+    Translator(replace(search, find=find, at_once=4), tokenizers, batch_tokens=48).search_ids([[5, 6, 7]] * 30)
+    assert tokens == [12] * 10
+
+
+def test_an_error_in_one_of_several_searches_ends_the_others(tokenizers: TokenizerPair) -> None:
+    """The second search ends only when the error has been raised, and no other begins then."""
+    search = bind(BeamSearch(beam_size=2), Echo(tokenizers.target.size))
+    calls, failed = count(), Event()
+
+    def find(source: Tensor, *rest: Any) -> list[list[Hypothesis]]:
+        if next(calls) == 0:
+            failed.set()
+            raise CheckFailed("out of memory")
+        failed.wait(timeout=20)
+        time.sleep(0.1)  # the error passes from its thread to the one that waits for it
+        return [[Hypothesis([], 0.0, 0.0)] for _ in source]
 
     translator = Translator(replace(search, find=find, at_once=2), tokenizers, batch_tokens=1)
     with pytest.raises(CheckFailed, match="out of memory"):
         translator.translate(["red cat"] * 1000)
-    assert len(searched) < 1000
+    assert next(calls) < 10
