@@ -16,7 +16,7 @@ class NextLength(NamedTuple):
     longest: int
     """max(position) + 1"""
     equal: bool
-    """Whether all rows are equally long, as in a search."""
+    """Whether all rows are known to be equally long, as in a search. Only read on the CPU."""
 
 
 def next_length(position: Int[Tensor, " rows"], cache: Float[Tensor, "rows heads size dim"]) -> NextLength:
@@ -27,8 +27,10 @@ def next_length(position: Int[Tensor, " rows"], cache: Float[Tensor, "rows heads
     """
     if torch.compiler.is_exporting():
         return NextLength(cache.shape[2] + 1, True)
-    shortest, longest = position.aminmax()
-    return NextLength(int(longest) + 1, bool(shortest == longest))
+    if position.device.type != "cpu":  # each number that is read is a wait for the GPU
+        return NextLength(int(position.max()) + 1, False)
+    shortest, longest = map(int, position.aminmax())
+    return NextLength(longest + 1, shortest == longest)
 
 
 def append(
@@ -49,7 +51,7 @@ def append(
         # F.pad would write the old positions twice.
         block = cache.new_zeros(*cache.shape[:2], CACHE_BLOCK, cache.shape[3])
         cache = torch.cat([cache, block], dim=2)
-    if cache.device.type == "cpu" and length.equal:  # a copy is many times faster than a scatter
+    if length.equal:  # a copy is many times faster than a scatter
         cache[:, :, longest - 1 : longest] = new
         return cache
     index = position.view(-1, 1, 1, 1).expand_as(new)

@@ -1,9 +1,12 @@
 """A cache that grows in blocks equals concatenation."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 import torch
 
-from nmt.kernels.key_value_cache import CACHE_BLOCK, append, next_length
+from nmt.kernels.key_value_cache import CACHE_BLOCK, NextLength, append, next_length
 
 
 @pytest.mark.parametrize("ahead", [0, 2])
@@ -34,3 +37,10 @@ def test_a_cache_with_room_is_written_in_place_and_keeps_its_dtype():
     assert found.dtype == torch.bfloat16
     assert found[:, :, 4].eq(1).all()
     assert found.sum() == 6
+
+
+@pytest.mark.unchecked
+def test_a_gpu_is_waited_for_once():
+    """A number that is read from a tensor is a wait. The stand-in has nothing to read but the largest position."""
+    position: Any = SimpleNamespace(device=torch.device("cuda"), max=lambda: 4)
+    assert next_length(position, torch.zeros(2, 1, 0, 3)) == NextLength(5, equal=False)
