@@ -20,6 +20,7 @@ from nmt.attention.attention import Attention
 from nmt.config.direction import Direction
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.constraints import Constraints
+from nmt.errors import Mistake
 from nmt.exports.page_export import page_text
 from nmt.exports.page_file import PageRun, page_data
 from nmt.insight.alternatives import alternatives
@@ -386,16 +387,24 @@ def test_links_and_error_rates_are_those_of_the_server(page: Any, base: LoadedRu
 def test_what_an_address_may_contain_is_refused_in_a_sentence(page: Any, base: LoadedRun) -> None:
     run = random_run(base, SAMPLE["bahdanau"], joint=False)
     change = {"site": "cross", "way": "__proto__"}
-    prefix, changed = answers(
+    parts = [{"head": 0}, {"steps": [1]}, {"steps": [1], "way": "uniform"}]
+    wholes: list[dict[str, Any]] = [{"temperature": 2.0}, {"normalizer": "sparsemax"}, {"half_width": 1}]
+    layers = [{"site": "cross", **part, **whole} for part in parts for whole in wholes]
+    prefix, changed, *of_layers = answers(
         page,
         run,
         [
             ("translate", {"text": "one two.", "prefix_ids": [99_999]}),
             ("intervene", {"text": "one two.", "changes": [change]}),
+            *(("intervene", {"text": "one two.", "changes": [layer]}) for layer in layers),
         ],
     )
     assert prefix["error"] == "A piece of the translation is not in the vocabulary; use pieces of this run."
     assert changed["error"] == "There is no change __proto__; remove it."
+    for layer, refused in zip(layers, of_layers, strict=True):
+        with pytest.raises(Mistake) as error:
+            intervene(run, [20, 40], [ChangeOfAttention(**layer).intervention()])
+        assert refused["error"] == str(error.value), layer
 
 
 def test_words_that_never_occurred_in_training_are_those_of_the_server(page: Any, base: LoadedRun) -> None:

@@ -13,6 +13,7 @@ const TEXTS = {
     noSite: "The model has no attention layer or head {0}; choose one that it has.",
     badIds: "A piece of the translation is not in the vocabulary; use pieces of this run.",
     badChange: "There is no change {0}; remove it.",
+    wholeLayer: "temperature, normalizer and half_width change all heads and steps of a layer: leave out head and steps.",
     old: "This browser cannot read the file, because it has no DecompressionStream. Use a newer browser.",
   },
   vi: {
@@ -25,6 +26,7 @@ const TEXTS = {
     noSite: "Mô hình không có tầng hay đầu chú ý {0}; hãy chọn tầng và đầu mà mô hình có.",
     badIds: "Một từ con của bản dịch không có trong bộ từ vựng; hãy dùng các từ con của mô hình này.",
     badChange: "Không có thay đổi {0}; hãy bỏ nó.",
+    wholeLayer: "temperature, normalizer và half_width thay đổi mọi đầu chú ý và mọi bước của một tầng: hãy bỏ head và steps.",
     old: "Trình duyệt này không đọc được tệp vì không có DecompressionStream. Hãy dùng trình duyệt mới hơn.",
   },
 };

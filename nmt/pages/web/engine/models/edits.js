@@ -94,6 +94,9 @@ function selected(model, { site, layer, head, other_head: other, way }) {
 /** @param {Attention} attention @param {Change} change @param {number[]} random */
 function apply(attention, change, random) {
   const { head, steps, way, temperature, normalizer, half_width: halfWidth } = change;
+  const changesLayer = temperature != null || normalizer != null || halfWidth != null;
+  // `firstStep` trusts that what comes before the steps of a change is as it was.
+  if (changesLayer && (head != null || steps != null)) throw new Refusal("wholeLayer");
   if (way) {
     if (!Object.hasOwn(WAYS, way)) throw new Refusal("badChange", way);
     const newWeights = WAYS[way](change, random);
