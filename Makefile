@@ -17,11 +17,12 @@ COMMA := ,
 VENV := .venv/bin/python -m
 # torch by its version, because the wheel for a CPU or a GPU depends on the machine; then the packages of a lock file,
 # whose hashes pip checks (an installed torch is kept); then nmt.
+# Without a check of hashes: torch itself, and with CUDA on Linux the packages that torch alone needs (nvidia-*, triton).
 PIP := $(VENV) pip install --quiet --disable-pip-version-check
 LOCKED := $(PIP) --no-deps --require-hashes
 NMT := $(PIP) --no-build-isolation -c constraints.txt
 
-.PHONY: help demo lab test tests lint docs bench soak
+.PHONY: help demo lab test tests lint lint-apart docs bench soak
 .DELETE_ON_ERROR:
 
 help:
@@ -55,7 +56,11 @@ $(RUN)/model.safetensors: | .venv/installed
 
 # The checks run beside the tests: mypy is one process, which takes most of a minute the first time.
 test: .venv/installed-dev
-	@$(MAKE) --no-print-directory -j 2 lint tests
+	@$(MAKE) --no-print-directory -j 2 lint-apart tests
+
+# The output of the checks in one piece once they have ended. --output-sync would also hold back that of the tests.
+lint-apart:
+	@shown=$$($(MAKE) --no-print-directory lint 2>&1); code=$$?; printf '\n%s\n' "$$shown"; exit $$code
 
 # Without bytecode every worker would compile all tests at its start.
 tests: .venv/installed-dev

@@ -5,7 +5,7 @@
 base.txt has what nmt needs, and serve.txt, docs.txt and dev.txt what each extra adds. They fit Python 3.11 to 3.13 on
 Linux, macOS and Windows. torch has the hashes of all its wheels on PyPI and of the wheel for CPUs that the published
 figures were made with. What torch alone needs (CUDA, on Linux) is left out: a machine without a GPU must not download
-it, and the wheel of torch names its exact versions.
+it, and the wheel of torch names its exact versions. So pip installs torch and these packages without checking hashes.
 """
 
 import re
@@ -30,7 +30,7 @@ def locked(extra: str | None) -> list[str]:
         options += ["--no-emit-index-url", "--quiet", "--constraint", "constraints.txt"]
         options += ["--extra", extra] if extra else []
         command = ["uv", "pip", "compile", *options, "pyproject.toml", str(build)]
-        text = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+        text = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
     requirements = re.split(r"\n(?=\S)", text.strip())
     kept = [requirement for requirement in requirements if not TORCH_ALONE.match(requirement)]
     return [
@@ -42,7 +42,7 @@ def locked(extra: str | None) -> list[str]:
 def main() -> None:
     base = locked(None)
     for name, requirements in {"base": base, **{extra: locked(extra) for extra in EXTRAS}}.items():
-        added = requirements if name == "base" else [each for each in requirements if each not in base]
+        added = requirements if name == "base" else [package for package in requirements if package not in base]
         head = f"# Written by scripts/lock_requirements.py{'' if name == 'base' else ', to install after base.txt'}.\n"
         (ROOT / "requirements" / f"{name}.txt").write_text(head + "\n".join(added) + "\n", encoding="utf-8")
         print(f"requirements/{name}.txt: {len(added)} packages")
