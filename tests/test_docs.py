@@ -20,7 +20,8 @@ from grids import SOAK
 
 import nmt
 from nmt.cli.arguments import for_hydra
-from nmt.cli.compose import configuration
+from nmt.cli.compose import choices_and_values, configuration
+from nmt.cli.help import help_text
 from nmt.cli.settings_class import settings_class
 from nmt.commands.export_attention import export_attention
 from nmt.config.nodes import CONFIGS
@@ -309,6 +310,40 @@ def test_every_choice_has_its_section(group: str):
     assert {path.stem for path in (CONFIGS / group).glob("*.yaml")} <= set(sections)
 
 
+def without_comment(keys: str) -> list[str]:
+    """The keys of a command's --help that have neither a comment beside them nor one above them.
+
+    A group of keys needs none, nor does what makes an object or is the value of another key.
+    """
+    lines = keys.splitlines()
+    return [
+        line.strip()
+        for above, line in zip(["", *lines], lines, strict=False)
+        if re.match(r" *[a-z]\w*: *[^\s#]", line)
+        and not re.search(r": (\$\{|\{_target_)", line)
+        and " # " not in line
+        and not above.lstrip().startswith("# ")
+    ]
+
+
+@pytest.mark.parametrize("command_name", sorted(path.stem for path in CONFIGS.glob("*.yaml")))
+def test_help_explains_every_key(command_name: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "1000")  # a comment stays on the line of its key
+    choices, config = choices_and_values(command_name, [])
+    shown = help_text(CONFIGS, command_name, "", choices=choices, config=config)
+    keys = re.split(r"\n\n(?=Keys of the choices|Set )", shown.partition("marks a required key):\n\n")[2])[0]
+    assert re.search(r"^  [a-z_]+: \S+ +# ", keys, re.MULTILINE)
+    assert without_comment(keys) == []
+
+
+def test_a_key_without_a_comment_is_found():
+    keys = "  a: 1  # one\n  # two\n  b: 2\n  c: {d: 3}\n  e:\n    f: 4\n    _target_: g\n    h: ${a}\n"
+    assert without_comment(keys) == ["c: {d: 3}", "f: 4"]
+
+
+CHOSEN = sorted({path.parent.name for path in CONFIGS.glob("*/*.yaml")})
+
+
 def test_every_key_in_the_tables_of_keys_exists():
     """`nmt COMMAND --help` lists all keys; the page explains some of them."""
     defined = {
@@ -322,9 +357,6 @@ def test_every_key_in_the_tables_of_keys_exists():
     keys = {key for row in rows for key in CODE.findall(row) if re.fullmatch(r"[a-z_]+(\.[a-z_]+)*", key)}
     assert len(keys) > 30
     assert keys - set(CHOSEN) <= defined
-
-
-CHOSEN = sorted({path.parent.name for path in CONFIGS.glob("*/*.yaml")})
 
 
 def key_paths(node: object, above: str = "") -> Iterator[str]:
