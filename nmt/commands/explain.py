@@ -15,7 +15,7 @@ from nmt.commands.explain_settings import ExplainSettings
 from nmt.config.job import Job
 from nmt.data.batch import ContextSentences
 from nmt.errors import Mistake
-from nmt.kernels.no_initial_weights import NoInitialWeights
+from nmt.models.no_initial_weights import NoInitialWeights
 from nmt.models import DocumentModel, Seq2Seq, VocabularySizes
 from nmt.runs.load import composed_model, load_run
 from nmt.runs.memory import require_memory

@@ -7,8 +7,6 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from nmt.kernels.no_initial_weights import NoInitialWeights
-
 MIN_WEIGHTS = 2**16
 """Smaller matrices are not packed. Those of this size gain little (docs/lab_notebook.md)."""
 
@@ -140,8 +138,7 @@ def pack_weights(model: nn.Module) -> None:
             continue
         matrices = [parameter for parameter in layer.parameters() if parameter.dim() == 2]
         if layer not in packed and all(PackedWeight.can_pack(matrix) for matrix in matrices):
-            with NoInitialWeights():  # it shares those of `layer`
-                packed[layer] = kind(layer)
+            packed[layer] = kind(layer)
         if layer in packed:
             model.set_submodule(name, packed[layer])
 

@@ -11,7 +11,7 @@ from nmt.config.nodes import Node, make
 from nmt.config.schema import EncoderSettings, validated
 from nmt.config.trusted import FOR_LOADING, check_nodes
 from nmt.errors import Mistake
-from nmt.kernels.no_initial_weights import NoInitialWeights
+from nmt.models.no_initial_weights import NoInitialWeights
 from nmt.models import MaskedTransformer, VocabularySizes
 from nmt.models.embeddings import with_plain_weights
 from nmt.runs.directory import EncoderDirectory

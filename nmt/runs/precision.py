@@ -9,6 +9,7 @@ from torch import nn
 from nmt.config.messages import unknown
 from nmt.errors import Mistake
 from nmt.kernels.packed_weights import pack_weights
+from nmt.models.no_initial_weights import NoInitialWeights
 
 Model = TypeVar("Model", bound=nn.Module)
 
@@ -37,7 +38,8 @@ def with_precision(model: Model, name: str, device: torch.device) -> Model:
     check_precision(name, device)
     if name != "int8":
         model = model.to(device, torch.bfloat16 if name == "bfloat16" else torch.float32)
-        pack_weights(model)
+        with NoInitialWeights():  # the packed layers share the weights of the layers that they replace
+            pack_weights(model)
         return model
     # torch.ao is deprecated in favor of torchao, whose torch._int_mm is slower on a CPU; see docs/lab_notebook.md.
     from torch.ao import quantization

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 _DRAWS = (Tensor.normal_, Tensor.uniform_, nn.init.normal_, nn.init.uniform_, nn.init.kaiming_uniform_)
-"""All random numbers of torch's layers and of our initializers come from these."""
+"""The random numbers of torch's layers and of ours come from these."""
 
 
 class NoInitialWeights(TorchFunctionMode):
