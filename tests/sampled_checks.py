@@ -1,7 +1,8 @@
-"""Compares arguments and results with their annotations, but of each function only in its first calls in a test.
+"""Compares arguments and results with their annotations, but of each function only in some of its calls in a test.
 
-A step of training or of a search calls the same functions hundreds of times in the same way, and checking all these
-calls doubles the time of a test. `make soak` checks every call.
+These are the first three calls, and calls 10, 100 and 1,000. A step of training or of a search calls the same functions
+hundreds of times in the same way, and checking all these calls doubles the time of a test. `make soak` checks every
+call.
 """
 
 import functools
@@ -18,6 +19,7 @@ from grids import SOAK
 FOLDERS = ("attention", "data", "decoding", "evaluation", "kernels", "maps", "models", "pages", "training")
 # A call has two checks: its arguments, and its result.
 MOST_CHECKS = 6
+LATER_CALLS = (10, 100, 1000)
 
 _checks: Counter[tuple[str, str]] = Counter()
 _switched_off: list[Any] = []
@@ -54,6 +56,17 @@ def _counted(function: Callable[..., Any]) -> Callable[..., Any]:
     return counted
 
 
+class _Unchecked:
+    """The mark of a function that is not checked: true except at the later calls; jaxtyping asks once for each call."""
+
+    def __init__(self) -> None:
+        self.calls = MOST_CHECKS // 2
+
+    def __bool__(self) -> bool:
+        self.calls += 1
+        return self.calls not in LATER_CALLS
+
+
 def check_again() -> None:
     """Begins a test: every function is checked again."""
     _checks.clear()
@@ -72,5 +85,5 @@ def _switch_off(module: str, name: str) -> None:
     function = getattr(found, "__func__", getattr(found, "fget", found))
     if inspect.isfunction(function):  # not if a test has replaced it
         function = inspect.unwrap(function)
-        function.__no_type_check__ = True  # type: ignore[attr-defined]
+        function.__no_type_check__ = _Unchecked()  # type: ignore[attr-defined]
         _switched_off.append(function)

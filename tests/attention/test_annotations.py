@@ -36,6 +36,19 @@ def test_a_function_is_checked_in_its_first_calls_in_every_test(test: str) -> No
     assert hasattr(inspect.unwrap(General.project_keys), "__no_type_check__") != SOAK, "methods too"
 
 
+@pytest.mark.skipif(SOAK, reason="every call is checked")
+def test_some_later_calls_are_checked_too() -> None:
+    for _ in range(sampled_checks.MOST_CHECKS // 2):
+        lengths_to_mask(torch.tensor([1]), 3)
+    refused = []
+    for call in range(sampled_checks.MOST_CHECKS // 2 + 1, 1100):
+        try:
+            lengths_to_mask(FLOATS, 3)
+        except TypeCheckError:
+            refused.append(call)
+    assert refused == [10, 100, 1000]
+
+
 def inner(annotation: str, result: object) -> Callable[[object], object]:
     """A function in a function, as the import of nmt decorates it."""
 
