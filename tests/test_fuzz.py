@@ -247,6 +247,8 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
     workshop.close()
 
 
+# How many inputs of a target are tried: a hundred times as many in make soak, and at most so many in make test.
+INPUTS, MOST_IN_A_TEST = 150, 60
 # Building a model, or searching, for every input takes long.
 SLOW_TARGETS = {
     "config.yaml": 10,
@@ -271,8 +273,8 @@ def test_every_target_is_tried(workshop: Workshop) -> None:
 def test_what_a_stranger_made_is_read_or_refused_in_our_words(workshop: Workshop, name: str) -> None:
     """tests/soak/fuzz.py tries as many inputs as wanted."""
     target = workshop.targets()[name]
-    number = max(5000, SLOW_TARGETS.get(name, 150) * 100) if SOAK else min(60, SLOW_TARGETS.get(name, 60))
-    for data in inputs(name, target, number):
+    number = SLOW_TARGETS.get(name, INPUTS)
+    for data in inputs(name, target, max(5000, 100 * number) if SOAK else min(MOST_IN_A_TEST, number)):
         kind, message = outcome(target, data)
         assert kind in ("value", "Mistake", "CheckFailed"), (message, data[:1000])
     assert outcome(target, target.seeds[0])[0] == "value"

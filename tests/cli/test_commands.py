@@ -112,18 +112,26 @@ def test_completion_is_for_bash_and_zsh(monkeypatch: pytest.MonkeyPatch, capsys:
 
 
 def test_a_command_after_nmt_is_the_command(trained: Path, command: Command) -> None:
-    for arguments, code in ((("run_dir=run", "search.beam_size=1"), 0), ((), 2)):
-        module = command("translate", *arguments, text="one two.\n")
-        package = subprocess.run(
-            [sys.executable, "-m", "nmt", "translate", *arguments],
-            cwd=trained.parent,
-            input="one two.\n",
-            capture_output=True,
-            text=True,
-        )
-        assert module.code == code
-        assert bool(module.output) == (code == 0)
-        assert (package.returncode, package.stdout, package.stderr) == (code, module.output, module.errors)
+    """`python -m nmt.translate` and `nmt translate`; both are processes of their own where the command fails."""
+    arguments = ("run_dir=run", "search.beam_size=1")
+    forked = command("translate", *arguments, text="one two.\n")
+    assert forked.code == 0
+    assert forked.output.strip()
+    assert of_process("nmt", "translate", *arguments, folder=trained.parent) == (0, forked.output, forked.errors)
+    failed = of_process("nmt.translate", folder=trained.parent)
+    assert failed[:2] == (2, "")
+    assert failed[2].startswith("error: ")
+    assert of_process("nmt", "translate", folder=trained.parent) == failed
+    ended = command("translate", text="one two.\n")
+    assert (ended.code, ended.output, ended.errors) == failed
+
+
+def of_process(module: str, *arguments: str, folder: Path) -> tuple[int, str, str]:
+    """The exit code and both outputs of `python -m`."""
+    ended = subprocess.run(
+        [sys.executable, "-m", module, *arguments], cwd=folder, input="one two.\n", capture_output=True, text=True
+    )
+    return ended.returncode, ended.stdout, ended.stderr
 
 
 def test_a_closed_pipe_ends_translate_with_141(trained: Path, start: Start) -> None:

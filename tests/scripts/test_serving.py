@@ -3,7 +3,9 @@
 import asyncio
 import json
 from argparse import ArgumentParser, Namespace
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,27 +49,48 @@ def test_a_server_runs_until_the_end_of_the_block(here: Path, tmp_path: Path) ->
         pass
 
 
-def test_every_system_is_measured_at_every_level_with_the_engine_that_was_set(
-    here: Path, source: str, tmp_path: Path
-) -> None:
+def test_every_system_is_measured_at_every_level(here: Path, source: str, tmp_path: Path) -> None:
     """Also a server that runs already. Each system is a process that imports everything, so one test measures all."""
-    pytest.importorskip("ctranslate2")
     levels = ("--levels", "1,3", "--rounds", "2", "--seconds", "0.1")
     with server(Path("maps_luong"), tmp_path / "log", "device=cpu") as other:
-        beside = ("--plain", "--set=engine=ctranslate2", "--beside", f"the other={other.port}")
-        record = serving.run(options("maps_transformer", source, *levels, *beside))
-    assert (here / "maps_transformer" / "exports" / "ctranslate2").is_dir()
+        beside = ("--plain", "--beside", f"the other={other.port}")
+        record = serving.run(options("maps_luong", source, *levels, *beside))
     assert json.loads(json.dumps(record["systems"]["nmt.serve"]))
     assert list(record["systems"]) == ["nmt.translate", "nmt.serve", "plain FastAPI", "the other"]
     for rounds_of in record["systems"].values():
         assert {clients: len(rounds) for clients, rounds in rounds_of.items()} == {1: 2, 3: 2}
-        assert all(each["rate"] > 0 for rounds in rounds_of.values() for each in rounds)
+        assert all(measured["rate"] > 0 for rounds in rounds_of.values() for measured in rounds)
     rows = serving.table(record).splitlines()
     measured = [row for row in rows if row.startswith(("| nmt.serve | ", "| plain FastAPI | ", "| the other | "))]
     assert len(measured) == 6
-    assert not any("nan" in row for row in measured if row.startswith("| the other | 3 | "))
+    assert not any("nan" in row for row in measured)
     with pytest.raises(Mistake, match=r"--beside is other; write NAME=PORT, such as LibreTranslate=5000"):
         serving.run(options("maps_luong", source, "--beside", "other"))
+
+
+def test_all_of_our_systems_have_the_engine_that_was_set(
+    here: Path, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[tuple[str, ...]] = []
+
+    def begin(*given: Any) -> AbstractContextManager[None]:
+        started.append(tuple(map(str, given)))
+        return nullcontext()
+
+    def stop(_: object) -> str:
+        raise Mistake("stopped")
+
+    monkeypatch.setattr(serving, "server", lambda run, log, *settings: begin("server", *settings))
+    monkeypatch.setattr(serving, "child", begin)
+    monkeypatch.setattr(serving, "_line", stop)
+    with pytest.raises(Mistake, match="stopped"):
+        serving.run(options("maps_transformer", source, "--plain", "--set=engine=ctranslate2"))
+    loaded = ("maps_transformer", "ctranslate2", "float32")
+    assert started == [("server", "device=cpu", "engine=ctranslate2"), ("direct", source, *loaded), ("plain", *loaded)]
+    monkeypatch.undo()
+    monkeypatch.chdir(here)
+    pytest.importorskip("ctranslate2")
+    assert serving.load(*loaded).search.find.__module__ == "nmt.exports.ctranslate2_model"
 
 
 def test_what_cannot_be_measured_is_refused(here: Path, source: str, tmp_path: Path) -> None:
