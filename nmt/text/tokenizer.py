@@ -93,9 +93,10 @@ class Tokenizer:
         """The tokenizer with the same model for text in this style of tone marks."""
         if tone_marks == self.tone_marks:
             return self
-        styled = Tokenizer.__new__(Tokenizer)  # shares the model, which has been read and checked
-        styled.model, styled.kind, styled.tone_marks = self.model, self.kind, tone_marks
-        styled._processor = self._processor
+        # A copy that shares the model; copy.copy would read and check it again, as unpickling does. None of the cached
+        # properties depends on the style.
+        styled = Tokenizer.__new__(Tokenizer)
+        vars(styled).update(vars(self), tone_marks=tone_marks)
         return styled
 
     @property

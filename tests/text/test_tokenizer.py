@@ -97,6 +97,13 @@ def test_a_pair_stays_joint_when_pickled(tokenizer):
             )
 
 
+def test_a_tokenizer_in_another_style_has_everything_else_in_common(tokenizer):
+    assert "a" in tokenizer.alphabet  # which is kept
+    styled = tokenizer.in_style("new" if tokenizer.tone_marks == "old" else "old")
+    assert vars(styled).keys() == vars(tokenizer).keys()
+    assert [name for name, value in vars(styled).items() if value is not vars(tokenizer)[name]] == ["tone_marks"]
+
+
 def test_separate_models_that_happen_to_be_equal_are_not_joint(tokenizer):
     """Each side has its own embeddings, as when a model learns to copy its source."""
     pair = TokenizerPair(tokenizer, Tokenizer(bytes(bytearray(tokenizer.model))))
