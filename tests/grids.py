@@ -17,8 +17,8 @@ def covering(combinations: Iterable[T], choices: Callable[[T], Sequence[Hashable
     everything = list(combinations)
     if SOAK:
         return everything
-    own = [list(enumerate(choices(each))) for each in everything]
-    pairs = [set[object](itertools.combinations(each, 2)) | set(each) for each in own]
+    numbered = [list(enumerate(choices(combination))) for combination in everything]
+    pairs = [set[object](itertools.combinations(own, 2)) | set(own) for own in numbered]
     missing = set[object]().union(*pairs)
     chosen: set[int] = set()
     while missing:

@@ -132,7 +132,6 @@ def _help(name: str, description: str, arguments: Sequence[str], groups: Sequenc
 
 def version_text() -> str:
     """The version of this package and, below it, those of the libraries that matter in a report of a fault."""
-
     lines = []
     for name in ("nmt-attention", "torch", "lightning", "sacrebleu", "sentencepiece"):
         with suppress(PackageNotFoundError):  # nmt may run without being installed

@@ -7,12 +7,10 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 from urllib.parse import unquote, urljoin, urlsplit
 
-import yaml
-
 from nmt.commands.download_settings import DownloadSettings
 from nmt.config.job import Job
 from nmt.config.messages import unknown
-from nmt.config.nodes import CONFIGS
+from nmt.config.nodes import CONFIGS, read_yaml
 from nmt.data.archives import extract, stem
 from nmt.data.fetch import Digest, DownloadFailed, Limits, Progress, checked_address, fetch
 from nmt.data.hub import checked_name, write_splits
@@ -61,7 +59,7 @@ def download(job: Job[DownloadSettings]) -> None:
     try:
         for name, files in zip(names, plans, strict=True):
             if name in known:
-                corpus = yaml.safe_load(known[name].read_text(encoding="utf-8"))
+                corpus = read_yaml(known[name])
                 logger.info("%s. License: %s. Cite: %s.", name, corpus["license"], corpus["citation"])
             for file in files:
                 for path in _fetched(file, limits) if copies is None else [_copied(file, copies)]:
@@ -87,7 +85,7 @@ def _plan(name: str, out: Path, known: dict[str, Path], extracted: bool) -> list
         return [_File(url, path, file, None, path.with_name(without_suffix) if extracted and without_suffix else None)]
     if name not in known:
         raise Mistake(f"{unknown('corpus', name, known)} An address begins with https://.")
-    corpus = yaml.safe_load(known[name].read_text(encoding="utf-8"))
+    corpus = read_yaml(known[name])
     files = []
     for local, facts in corpus["files"].items():
         [digest] = [Digest(kind, facts[kind]) for kind in ("sha256", "git_sha1") if kind in facts]

@@ -33,7 +33,7 @@ class Ranking(NamedTuple):
     """Number of finished hypotheses."""
     best: Float[Tensor, "sentences n_best"]
     """The highest scores of the finished hypotheses, best first, padded with -inf."""
-    reach: Float[Tensor, " sentences"]
+    longest_factor: Float[Tensor, " sentences"]
     """The length factor of the sentence's maximum length."""
 
 
@@ -109,7 +109,7 @@ class BeamSearch(Stepwise):
             covered=log_probs.new_zeros(*log_probs.shape, 1),
             finished=torch.zeros_like(lengths),
             best=torch.full_like(log_probs[:, : self.n_best], -math.inf),
-            reach=((5 + longest) / 6) ** self.length_penalty,
+            longest_factor=((5 + longest) / 6) ** self.length_penalty,
         )
 
     def extend(
@@ -189,7 +189,7 @@ class BeamSearch(Stepwise):
         enough = ranking.finished >= self.beam_size
         if self.beam_size > 1:
             enough &= highest / self.length_factor(length) <= ranking.best[:, 0]
-        bound = highest / (ranking.reach if self.length_penalty >= 0 else self.length_factor(length + 1))
+        bound = highest / (ranking.longest_factor if self.length_penalty >= 0 else self.length_factor(length + 1))
         return enough | (live.longest <= length) | (ranking.best[:, -1] >= bound)
 
     def length_factor(self, length: int) -> float:

@@ -50,7 +50,7 @@ def comparison_pairs(run: LoadedRun, source: str | None = None, reference: str |
                     "and of which the run stores no sentence. Give pairs of your own: source=FILE reference=FILE."
                 ) from error
             file, pairs = stored
-            # An included model comes without its corpora, and with the sentences that it is compared on.
+            # Included models ship these sentences instead of their corpora, so this is no news.
             logger.log(
                 logging.DEBUG if included_name(run.directory.path) else logging.WARNING,
                 "The validation corpus %s is missing: the exported model is compared with the run on the sentences in "

@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from nmt.config.direction import LANGUAGES
-from nmt.config.nodes import CONFIGS
+from nmt.config.nodes import CONFIGS, read_yaml
 from nmt.errors import escaped
 from nmt.runs.load import LoadedRun
 
@@ -105,7 +105,7 @@ def corpus_license(run: LoadedRun) -> str | None:
     file = CONFIGS / "corpus" / f"{data.name}.yaml"
     if not file.is_file() or not all(f"/{data.name}/" in f"/{prefix}" for prefix in data.train):
         return None
-    license: str = yaml.safe_load(file.read_text(encoding="utf-8"))["license"]
+    license: str = read_yaml(file)["license"]
     return license
 
 

@@ -120,7 +120,7 @@ def split_test_set(run: LoadedRun, name: str, out: str | None = None, remedy: st
         stored = run.directory.results / "evaluation" / name / SENTENCES
         if not stored.is_file():
             if (included := included_name(run.directory.path)) is not None:
-                remedy = f" {included} comes without its test sets: models/README.md says which.{remedy}"
+                remedy = f" {included} is distributed without its test sets; models/README.md lists them.{remedy}"
             raise MissingFile(f"{error}{remedy}") from error
         logger.warning(
             "The files of split %s (%s) are missing: using the sources and references in %s, which have no gold "

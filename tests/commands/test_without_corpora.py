@@ -106,12 +106,12 @@ def test_a_split_that_was_never_evaluated_is_refused_and_skipped_by_average(
     assert "c is not scored on its test split. There is no file test.en" in caplog.text
 
 
-def test_an_included_model_says_that_it_comes_without_its_test_sets(
+def test_an_included_model_says_that_it_is_distributed_without_its_test_sets(
     alone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.rmtree("c/evaluation")
     monkeypatch.setattr("nmt.runs.included.included_models", lambda: {"en-xx": Path("c")})
-    with pytest.raises(MissingFile, match=r"en-xx comes without its test sets: models/README\.md says which\.$"):
+    with pytest.raises(MissingFile, match=r"en-xx is distributed without its test sets; models/README\.md lists them\.$"):
         split_test_set(load_run(Path("c"), "cpu"), "test")
 
 

@@ -370,7 +370,7 @@ function showBeam() {
 const shownMaps = () => ({ intact: shownMap(answers.intact), changed: shownMap(answers.changed), other: mapOfSecond(answers.other) });
 
 /** Whether a result can be seen: a presentation shows fewer. To ask the browser would make it compute all styles. @param {string} name */
-const isShown = (name) => !element[name].hidden && !(isPresenting() && (name === "changed" || name === "minus"));
+const isShown = (name) => !element[name].hidden && !(isPresenting() && element[name].classList.contains("not-presented"));
 
 /** Draws all maps of weights with one color scale. The tables of all heads do not depend on the selected cell. */
 function draw({ withHeads = true } = {}) {

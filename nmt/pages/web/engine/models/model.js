@@ -62,10 +62,10 @@ export function step(model, pieces, states, memory, watch) {
 /** The numbers behind each row of a map, by site and layer. @typedef {Record<string, Attended[][]>} Maps */
 /** A source as the decoder attends to it, and the encoder's own maps. @typedef {{ memory: any, maps: Maps }} Reading */
 /** log p of every piece at each position of a target, EOS included, the State with which it was predicted, and what it attended to. @typedef {{ logProbs: Vector[], states: any[], maps: Maps }} Forced */
-/** A forced translation of which the first `count` positions are computed already. @typedef {{ forced: Forced, count: number }} Known */
+/** A forced translation of which the first `count` positions are computed already. @typedef {{ forced: Forced, count: number }} Before */
 
-/** Not computed yet. @type {Known} */
-export const UNKNOWN = { forced: { logProbs: [], states: [], maps: {} }, count: 0 };
+/** @type {Before} */
+const NOTHING_BEFORE = { forced: { logProbs: [], states: [], maps: {} }, count: 0 };
 
 /** A Watch that keeps what the layers of some sites compute. @param {Model} model @param {(site: string) => boolean} isWatched */
 function recorded(model, isWatched) {
@@ -86,10 +86,10 @@ export function read(model, source) {
 }
 
 /**
- * Forces a target. A position depends on the pieces before it alone, so what is known of them is not computed again.
- * @param {Model} model @param {Reading} reading @param {number[]} target ids without BOS and EOS @param {Known} [known] @returns {Forced}
+ * Forces a target. A position depends on the pieces before it alone, so what was computed before is not computed again.
+ * @param {Model} model @param {Reading} reading @param {number[]} target ids without BOS and EOS @param {Before} [before] @returns {Forced}
  */
-export function force(model, { memory, maps: ofEncoder }, target, { forced, count } = UNKNOWN) {
+export function force(model, { memory, maps: ofEncoder }, target, { forced, count } = NOTHING_BEFORE) {
   const { maps, watch } = recordedDecoder(model);
   const { features, states } = featuresFrom(model, count ? forced.states[count - 1] : model.start(memory), [BOS, ...target].slice(count), memory, watch);
   return {

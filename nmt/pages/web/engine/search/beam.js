@@ -127,8 +127,8 @@ function beginnings(model, reading, given, sourceLength, known) {
   /** @type {Live[]} */
   const begun = [empty];
   for (const [row, piece] of given.entries()) {
-    const { ids, logProb, logProbs: before, covered, rows } = begun[row], ofPiece = logProbs[row][piece];
-    begun.push({ ids: [...ids, piece], logProb: logProb + ofPiece, logProbs: [...before, ofPiece], state, ...attended({ covered, rows }, weightsAt(maps, row)) });
+    const { ids, logProb, logProbs: ofPieces, covered, rows } = begun[row], ofPiece = logProbs[row][piece];
+    begun.push({ ids: [...ids, piece], logProb: logProb + ofPiece, logProbs: [...ofPieces, ofPiece], state, ...attended({ covered, rows }, weightsAt(maps, row)) });
   }
   return begun;
 }
