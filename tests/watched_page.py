@@ -13,9 +13,9 @@ _idle: dict[str, Any] = {}
 def watched_page(browser: Any, *allowed: str, timeout: int = 60_000, **settings: Any) -> Iterator[Any]:
     """An empty page in a context with `settings`, which several tests use one after another.
 
-    After each of them, these are taken back: further pages, the page's routes, what the last origin has stored, cookies,
-    permissions, emulated media, the size of the window and the place of the mouse. Not taken back: what other origins
-    have stored, routes and scripts of the context, listeners, and pressed keys.
+    After each of them, these are taken back: further pages, the page's routes, what the last origin has stored,
+    cookies, permissions, emulated media, the size of the window and the place of the mouse. Not taken back: what other
+    origins have stored, routes and scripts of the context, listeners, and pressed keys.
 
     At the end, there was no request except to addresses that begin with one of `allowed`, no message in the console,
     and no uncaught exception. `timeout` is in milliseconds.

@@ -15,8 +15,8 @@ from nmt.commands.explain_settings import ExplainSettings
 from nmt.config.job import Job
 from nmt.data.batch import ContextSentences
 from nmt.errors import Mistake
-from nmt.models.no_initial_weights import NoInitialWeights
 from nmt.models import DocumentModel, Seq2Seq, VocabularySizes
+from nmt.models.no_initial_weights import NoInitialWeights
 from nmt.runs.load import composed_model, load_run
 from nmt.runs.memory import require_memory
 from nmt.sites import SITES, Attended

@@ -11,9 +11,9 @@ from nmt.config.nodes import Node, make
 from nmt.config.schema import EncoderSettings, validated
 from nmt.config.trusted import FOR_LOADING, check_nodes
 from nmt.errors import Mistake
-from nmt.models.no_initial_weights import NoInitialWeights
 from nmt.models import MaskedTransformer, VocabularySizes
 from nmt.models.embeddings import with_plain_weights
+from nmt.models.no_initial_weights import NoInitialWeights
 from nmt.runs.directory import EncoderDirectory
 from nmt.runs.load import choose_device
 from nmt.runs.weights import enough_memory, header_matches, load_weights

@@ -22,10 +22,10 @@ from nmt.data.documents import ContextWindow, documents_of_file
 from nmt.decoding.binding import Algorithm
 from nmt.errors import Mistake
 from nmt.files import atomic_write, existing_file
-from nmt.models.no_initial_weights import NoInitialWeights
 from nmt.models import Seq2Seq, VocabularySizes
 from nmt.models.base import Attending
 from nmt.models.embeddings import with_plain_weights
+from nmt.models.no_initial_weights import NoInitialWeights
 from nmt.runs.directory import RunDirectory
 from nmt.runs.included import named_run
 from nmt.runs.precision import check_precision, with_precision

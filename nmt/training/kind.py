@@ -17,8 +17,8 @@ from nmt.config.nodes import make
 from nmt.data.batch import Example
 from nmt.data.drawn_pairs import DrawnPairs
 from nmt.data.module import Collate
-from nmt.models.no_initial_weights import NoInitialWeights
 from nmt.models.base import Attending
+from nmt.models.no_initial_weights import NoInitialWeights
 from nmt.runs.directory import RunDirectory
 from nmt.runs.memory import require_memory
 from nmt.text import TokenizerPair

@@ -111,7 +111,9 @@ def test_an_included_model_says_that_it_is_distributed_without_its_test_sets(
 ) -> None:
     shutil.rmtree("c/evaluation")
     monkeypatch.setattr("nmt.runs.included.included_models", lambda: {"en-xx": Path("c")})
-    with pytest.raises(MissingFile, match=r"en-xx is distributed without its test sets; models/README\.md lists them\.$"):
+    with pytest.raises(
+        MissingFile, match=r"en-xx is distributed without its test sets; models/README\.md lists them\.$"
+    ):
         split_test_set(load_run(Path("c"), "cpu"), "test")
 
 

@@ -244,8 +244,8 @@ def test_several_searches_at_once_find_the_same(trained: LoadedRun, tmp_path: Pa
     single = exported(model, tmp_path / "out")
     double = CTranslate2Model(tmp_path / "out", model, threads=2)
     assert double.bind(BeamSearch()).at_once == double.translator.num_translators == 2
-    one, other = (
-        Translator(each.bind(BeamSearch()), model.tokenizers, batch_tokens=16).search_ids(SOURCES * 5)
-        for each in (single, double)
+    one, other = (  # in the same batches
+        Translator(engine.bind(BeamSearch()), model.tokenizers, batch_tokens=tokens).search_ids(SOURCES * 5)
+        for engine, tokens in ((single, 16), (double, 32))
     )
     assert [hypotheses[0].ids for hypotheses in one] == [hypotheses[0].ids for hypotheses in other]

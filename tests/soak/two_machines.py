@@ -123,10 +123,9 @@ def main() -> None:
         results = []
         for run in ("two", "killed"):
             logs = [folder / f"{run}{machine}.log" for machine in (0, 1)]
-            machines = []
+            machines: list[subprocess.Popen[bytes]] = []
             try:
-                for machine in (0, 1):
-                    machines.append(start(folder, run, machine, names[machine], logs[machine]))
+                machines += (start(folder, run, machine, names[machine], logs[machine]) for machine in (0, 1))
                 if run == "killed":
                     wait_for(logs[0], 45, *machines)
                     (worker,) = children_of(machines[1].pid)
