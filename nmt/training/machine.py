@@ -12,6 +12,7 @@ from lightning.fabric.plugins.environments.slurm import SLURMEnvironment
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 
 from nmt.config.schema import TrainerSettings
+from nmt.cores import usable_cores
 from nmt.errors import Mistake
 
 logger = logging.getLogger(__name__)
@@ -36,7 +37,7 @@ def choose_machine(settings: TrainerSettings) -> Machine:
         raise Mistake(
             f"trainer.devices is {settings.devices}; set it to the number of devices to use, at least 1, or to auto."
         )
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = usable_cores()
     if isinstance(settings.devices, int) and settings.devices > _MOST_PER_CORE * max(cores, torch.cuda.device_count()):
         raise Mistake(
             f"trainer.devices is {settings.devices}, but this machine has {cores} cores and "

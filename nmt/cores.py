@@ -1,0 +1,22 @@
+"""The CPU cores of this process, and the threads that it is meant to use."""
+
+import os
+
+from nmt.errors import Mistake
+
+
+def usable_cores() -> int:
+    """The number of cores that this process may use, which can be fewer than the machine has."""
+    if hasattr(os, "sched_getaffinity"):  # not on macOS and Windows
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def threads_of_process() -> int:
+    """The threads of each process by OMP_NUM_THREADS, by default one. Raises Mistake if that is no such number."""
+    given = os.environ.get("OMP_NUM_THREADS") or "1"
+    # A list has the threads of nested regions, too, of which the first is that of the process.
+    first = given.partition(",")[0].strip()
+    if not (first.isascii() and first.isdigit() and int(first)):
+        raise Mistake(f"OMP_NUM_THREADS is '{given}'; it must be an integer of at least 1.")
+    return int(first)
