@@ -4,11 +4,14 @@ import glob
 import json
 import logging
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from nmt.commands.translate_settings import TranslateSettings
 from nmt.config.direction import Direction
@@ -27,6 +30,7 @@ from nmt.pace import Pace
 from nmt.runs.directory import tokenizer_hashes
 from nmt.runs.included import included_models
 from nmt.runs.load import LoadedRun
+from nmt.runs.precision import check_precision
 from nmt.runs.search import build_translator, search_config
 from nmt.text.compressed import COMPRESSED, compression
 from nmt.text.lines import text_lines
@@ -76,8 +80,7 @@ def _translate_standard_input(settings: TranslateSettings) -> None:
 
 def _translate_on_cluster(settings: TranslateSettings) -> None:
     """Translates the parts that are missing in several processes, and prints the files."""
-    # Mistakes are found here, before any process is started.
-    _, _, files = _open_files(settings)
+    files = _files_of_cluster(settings)
     if any(file.missing() for file in files):
         everywhere = settings.model_copy(
             update={
@@ -96,10 +99,21 @@ def _translate_on_cluster(settings: TranslateSettings) -> None:
 
 
 def _translate_share(settings: TranslateSettings, number: int, of: int) -> None:
-    """What a process of a cluster does."""
+    """Translates share `number` of `of`; runs in a process of the cluster."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s")  # as nmt.cli.log does in a command
     logging.getLogger("nmt").setLevel(logging.INFO)
     _translate_files(settings.model_copy(update={"shard": f"{number}/{of}"}))
+
+
+def _files_of_cluster(settings: TranslateSettings) -> list[JobFile]:
+    """The files of a job that other processes translate. Most mistakes are found here, before any process is started.
+
+    The runs are loaded on the CPU and freed: the GPU, if this machine has one, is for the processes.
+    """
+    if settings.engine == "torch" and settings.device != "auto":
+        check_precision(settings.precision, torch.device(settings.device))
+    _, _, files = _open_files(settings.model_copy(update={"device": "cpu"}))
+    return files
 
 
 def _open_files(settings: TranslateSettings) -> tuple[list[LoadedRun], Translator, list[JobFile]]:
@@ -110,10 +124,14 @@ def _open_files(settings: TranslateSettings) -> tuple[list[LoadedRun], Translato
     runs, translator = _load(settings)
     endings = (f".{runs[0].direction.target}", ".txt", ".tsv", ".jsonl", ".gz")
     if folder.suffix in endings and not folder.exists():
-        raise Mistake(
-            f"output is {folder}, which looks like a file, but it is the folder of the translations: name a folder, "
-            f"or translate one file with '< {paths[0]} > {folder}'."
+        mistake = (
+            f"output is {folder}, which looks like a file, but it is the folder of the translations: name a folder"
         )
+        # Standard input and output are not compressed.
+        if len(paths) == 1 and not compression(paths[0]) and not compression(folder):
+            words = f"< {shlex.quote(str(paths[0]))} > {shlex.quote(str(folder))}"
+            raise Mistake(f"{mistake}, or write instead of input and output: {words}")
+        raise Mistake(f"{mistake}.")
     targets: dict[str, Path] = {}
     for path in paths:
         name = target_name(path, runs[0].direction, settings.format)

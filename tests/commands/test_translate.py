@@ -5,6 +5,7 @@ import io
 import json
 import pickle
 import sys
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -220,12 +221,65 @@ def test_files_are_translated_in_parts(files: Job, capsys: pytest.CaptureFixture
 
 @pytest.mark.parametrize("name", ["x.vi", "x.txt", "x.jsonl", "x.gz"])
 def test_a_folder_with_the_name_of_a_file_is_refused(files: Job, name: str) -> None:
-    with pytest.raises(Mistake, match=rf"^output is {name}, which looks like a file, .*'< a\.en > {name}'\.$"):
+    with pytest.raises(
+        Mistake, match=rf"^output is {name}, which looks like a file, .* translations: name a folder\.$"
+    ):
         translate(changed(files, output=name))
     assert not Path(name).exists()
     Path(name).mkdir()
     translate(changed(files, output=name))
     assert (Path(name) / "a.vi").is_file()
+
+
+@pytest.mark.parametrize(
+    ("input", "output", "filter"),
+    [
+        ("a.en", "x.vi", "< a.en > x.vi"),
+        ("it's.en", "my x.txt", """< 'it'"'"'s.en' > 'my x.txt'"""),
+        ("a.en", "x.gz", None),
+        ("b.en.gz", "x.vi", None),
+        (["a.en", "it's.en"], "x.vi", None),
+    ],
+)
+def test_one_plain_file_may_be_translated_without_a_folder(
+    files: Job, input: str | list[str], output: str, filter: str | None
+) -> None:
+    Path("it's.en").write_text("one\n")
+    with pytest.raises(Mistake) as caught:
+        translate(changed(files, input=input, output=output))
+    remedy = "" if filter is None else f", or write instead of input and output: {filter}"
+    assert str(caught.value).removesuffix(".").endswith(f"translations: name a folder{remedy}")
+
+
+def test_the_process_that_starts_a_cluster_keeps_no_model(files: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It loads it on the CPU, because the GPU is for the other processes, or only they have one."""
+    devices, models = list[str](), list[weakref.ref]()
+
+    class Model(Upper):
+        pass
+
+    def load(names: list[str], device: str, *_: object) -> tuple[list[Any], None]:
+        devices.append(device)
+        return [RUN], None
+
+    def build(*_: object, **__: object) -> Model:
+        model = Model()
+        models.append(weakref.ref(model))
+        return model
+
+    def run(share: Callable[[int, int], None], *_: object, gpu: bool) -> None:
+        assert gpu
+        assert [model() for model in models] == [None]
+        share(1, 1)
+
+    monkeypatch.setattr(nmt.commands.translate, "load_with_engine", load)
+    monkeypatch.setattr(nmt.commands.translate, "build_translator", build)
+    monkeypatch.setattr(nmt.commands.translate, "run_on_ray", run)
+    translate(changed(files, cluster="ray", device="cuda"))
+    assert devices == ["cpu", "cuda"]
+    with pytest.raises(Mistake, match=r"^precision=int8 runs only on the CPU"):
+        translate(changed(files, cluster="ray", device="cuda", precision="int8", output="other"))
+    assert not Path("other").exists()
 
 
 def test_a_cluster_translates_the_shares_of_all_its_processes(
