@@ -21,7 +21,7 @@ class Digest(Protocol):
 
 
 def _open_zstandard(file: io.BufferedReader) -> object:
-    """Python's own library has it from version 3.14 on."""
+    """Opens .zst with pyarrow; Python's own library reads it only from 3.14 on."""
     import pyarrow  # takes a while to import
 
     return io.BufferedReader(pyarrow.CompressedInputStream(pyarrow.PythonFile(file, mode="r"), "zstd"), _BLOCK)

@@ -4,6 +4,7 @@ import codecs
 import logging
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BufferedIOBase
 from pathlib import Path
 from typing import BinaryIO
@@ -61,29 +62,37 @@ def bounded_lines(file: ByteStream) -> Iterator[tuple[bytes, int]]:
         yield kept, skipped + len(line) - len(kept)
 
 
+def may_be_cut(line: str) -> bool:
+    """Whether a line is so long that it may have been cut; false for every line that was not."""
+    return len(line) * 4 > LONGEST_LINE - 4 and len(line.encode()) > LONGEST_LINE - 4
+
+
 def text_lines(file: ByteStream, name: str) -> Iterator[str]:
     """The lines of a UTF-8 file, without their line ends and without a byte order mark at the start of the file.
 
     Cuts lines longer than LONGEST_LINE, with a warning. Raises Mistake with the line number for invalid UTF-8.
     """
-    for number, (raw, skipped) in enumerate(_readable(bounded_lines(file), name), start=1):
-        if skipped:
-            logger.warning("%s, line %d is too long: its last %s bytes were ignored.", name, number, f"{skipped:,}")
-        try:
-            yield raw.decode()
-        except UnicodeDecodeError as error:
-            start = raw[:4] if number == 1 else b""
-            if kind := next((kind for magic, kind in _OTHER_FORMATS.items() if start.startswith(magic)), ""):
-                raise Mistake(f"{name} is {kind}, not UTF-8; use a plain text file in UTF-8.") from error
-            raise Mistake(
-                f"{name}, line {number} is not UTF-8 ({error.reason}); convert the file with iconv, or fix the line."
-            ) from error
+    with _readable(name):
+        for number, (raw, skipped) in enumerate(bounded_lines(file), start=1):
+            if skipped:
+                logger.warning("%s, line %d is too long: its last %s bytes were ignored.", name, number, f"{skipped:,}")
+            try:
+                yield raw.decode()
+            except UnicodeDecodeError as error:
+                start = raw[:4] if number == 1 else b""
+                if kind := next((kind for magic, kind in _OTHER_FORMATS.items() if start.startswith(magic)), ""):
+                    raise Mistake(f"{name} is {kind}, not UTF-8; use a plain text file in UTF-8.") from error
+                raise Mistake(
+                    f"{name}, line {number} is not UTF-8 ({error.reason}); convert the file with iconv, or fix the "
+                    "line."
+                ) from error
 
 
-def _readable(lines: Iterator[tuple[bytes, int]], name: str) -> Iterator[tuple[bytes, int]]:
-    """The lines. Raises CheckFailed if the disk or the network share that they are on cannot be read."""
+@contextmanager
+def _readable(name: str) -> Iterator[None]:
+    """Raises CheckFailed if the disk or the network share with the file of that name cannot be read in the block."""
     try:
-        yield from lines
+        yield
     except OSError as error:
         # An error without a number is about the content: see nmt.text.compressed.
         if isinstance(error, (PermissionError, IsADirectoryError)) or error.errno is None:
@@ -103,7 +112,8 @@ def iter_lines(path: Path, digest: Digest | None = None) -> Iterator[str]:
     if not path.is_file():
         raise Mistake(f"There is no file {path}; check the path.")
     empty = True
-    with opened(path, digest) as file:
+    # Also what follows the last line is read, for the digest.
+    with _readable(str(path)), opened(path, digest) as file:
         for line in text_lines(file, str(path)):
             empty = False
             yield line
