@@ -318,17 +318,12 @@ def existing_file(key: str, value: Any, compressed: Iterable[str] = ()) -> Path:
     return path
 
 
-def how_to_unpack(*paths: Path) -> str:
-    """The end of a message about missing files: the command that unpacks them; '' if there are no archives of them.
-
-    The files are expected beside their archives, as a.txt beside a.txt.gz.
-    """
+def how_to_unpack(path: Path) -> str:
+    """The end of a message about a missing file: the command that unpacks its archive beside it, or ''."""
     for ending, command in _UNPACK.items():
-        archives = [path.with_name(f"{path.name}{ending}") for path in paths if not path.is_file()]
-        if archives := [archive for archive in archives if archive.is_file()]:
-            names = " and ".join(archive.name for archive in archives)
-            words = shlex.join([*command.split(), *map(str, archives)])
-            return f", only {names}; unpack {'them' if len(archives) > 1 else 'it'} with: {words}"
+        archive = path.with_name(f"{path.name}{ending}")
+        if not path.is_file() and archive.is_file():
+            return f", only {archive.name}; unpack it with: {shlex.join([*command.split(), str(archive)])}"
     return ""
 
 

@@ -4,11 +4,11 @@ other.
 
 import difflib
 import glob
-import hashlib
 import os
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import islice, zip_longest
 from pathlib import Path
 from typing import NamedTuple
@@ -17,12 +17,15 @@ from nmt.config.direction import Direction
 from nmt.config.nodes import CONFIGS
 from nmt.config.schema import EMBEDDED
 from nmt.data.cache import file_digest
-from nmt.data.known_files import file_state, known_digest, known_lines, remember
+from nmt.data.known_files import known_digest, known_lines, remembered_lines
 from nmt.errors import MissingFile, Mistake
 from nmt.files import how_to_unpack
 from nmt.text import normalize
-from nmt.text.compressed import COMPRESSED, Digest, uncompressed
+from nmt.text.compressed import COMPRESSED, uncompressed
 from nmt.text.lines import iter_lines
+
+ReadLines = Callable[[Path], Iterator[str]]
+"""How the lines of a file are read: `iter_lines`, or what yields the same lines and checks or records the file."""
 
 # A hint about a missing file considers at most this many names in its folder.
 _MOST_NAMES = 10_000
@@ -39,15 +42,12 @@ class Pairs(NamedTuple):
     target: list[str]
 
 
-def iter_parallel(
-    source_path: Path, target_path: Path, digests: tuple[Digest, Digest] | None = None
-) -> Iterator[tuple[str, str]]:
-    """Yields the unchanged lines of two files as pairs. After the last one, `digests` have read both files.
+def iter_parallel(source_path: Path, target_path: Path, read: ReadLines = iter_lines) -> Iterator[tuple[str, str]]:
+    """Yields the unchanged lines of two files as pairs. Both files are read to their end.
 
-    Raises whatever `iter_lines` raises, and Mistake after the last pair if one file has more lines.
+    Raises whatever `read` raises, and Mistake after the last pair if one file has more lines.
     """
-    of_source, of_target = digests or (None, None)
-    source, target = iter_lines(source_path, of_source), iter_lines(target_path, of_target)
+    source, target = read(source_path), read(target_path)
     for number, (source_line, target_line) in enumerate(zip_longest(source, target)):
         if source_line is None or target_line is None:
             longer = number + 1 + sum(1 for _ in (target if source_line is None else source))
@@ -59,10 +59,10 @@ def iter_parallel(
         yield source_line, target_line
 
 
-def read_parallel(source_path: Path, target_path: Path) -> Pairs:
+def read_parallel(source_path: Path, target_path: Path, read: ReadLines = iter_lines) -> Pairs:
     """The pairs that `iter_parallel` yields, as two lists."""
     pairs = Pairs([], [])
-    for source, target in iter_parallel(source_path, target_path):
+    for source, target in iter_parallel(source_path, target_path, read):
         pairs.source.append(source)
         pairs.target.append(target)
     return pairs
@@ -132,8 +132,6 @@ def text_file(name: str) -> Path:
     candidates = [_present(folder / name) for folder in _roots(name)]
     file = next((path for path in candidates if path.is_file()), None)
     if file is None:
-        if unpack := next(filter(None, map(how_to_unpack, candidates)), ""):
-            raise Mistake(f"There is no file {candidates[0]}{unpack}")
         neighbors = [neighbor for path in candidates for neighbor in _names(path.parent)]
         # A corpus PREFIX is often given where one of its files is meant.
         similar = [neighbor for neighbor in neighbors if neighbor.startswith(f"{candidates[0].name}.")]
@@ -169,9 +167,9 @@ def alignment_file(prefix: str, direction: Direction) -> Path | None:
     return next((path for path in paths if path.is_file()), None)
 
 
-def iter_pairs(prefix: str, direction: Direction) -> Iterator[tuple[str, str]]:
+def iter_pairs(prefix: str, direction: Direction, read: ReadLines = iter_lines) -> Iterator[tuple[str, str]]:
     """Yields the unchanged lines of a corpus as pairs. Raises whatever `corpus_files` and `iter_parallel` raise."""
-    yield from iter_parallel(*corpus_files(prefix, direction))
+    yield from iter_parallel(*corpus_files(prefix, direction), read)
 
 
 def check_files(prefixes: Iterable[str], direction: Direction, cache_dir: Path | None = None) -> None:
@@ -181,31 +179,25 @@ def check_files(prefixes: Iterable[str], direction: Direction, cache_dir: Path |
     """
     for prefix in prefixes:
         files = corpus_files(prefix, direction)
-        if cache_dir is None:
-            for _ in iter_parallel(*files):
-                pass
-            continue
-        lines = [known_lines(path, cache_dir) for path in files]
-        if lines[0] is not None and lines[0] == lines[1]:
-            continue
-        states = [file_state(path) for path in files]
-        digests = hashlib.sha256(), hashlib.sha256()
-        count = sum(1 for _ in iter_parallel(*files, digests))
-        for path, state, digest in zip(files, states, digests, strict=True):
-            remember(path, cache_dir, state, digest.hexdigest(), count)
+        if cache_dir is not None:
+            lines = [known_lines(path, cache_dir) for path in files]
+            if lines[0] is not None and lines[0] == lines[1]:
+                continue
+        for _ in iter_parallel(*files, partial(remembered_lines, cache_dir=cache_dir) if cache_dir else iter_lines):
+            pass
 
 
-def read_aligned(prefix: str, direction: Direction) -> Pairs:
+def read_aligned(prefix: str, direction: Direction, read: ReadLines = iter_lines) -> Pairs:
     """All unchanged lines of a corpus. Raises whatever `iter_pairs` raises."""
-    return read_parallel(*corpus_files(prefix, direction))
+    return read_parallel(*corpus_files(prefix, direction), read)
 
 
-def read_pairs(prefix: str, direction: Direction) -> Pairs:
+def read_pairs(prefix: str, direction: Direction, read: ReadLines = iter_lines) -> Pairs:
     """All lines of a corpus, normalized. None is dropped, so line n stays line n.
 
     Raises whatever `iter_pairs` raises.
     """
-    source, target = read_aligned(prefix, direction)
+    source, target = read_aligned(prefix, direction, read)
     return Pairs([normalize(line) for line in source], [normalize(line) for line in target])
 
 
@@ -238,19 +230,24 @@ def _hint(prefix: str, direction: Direction, language: str) -> str:
         return f": write the corpus without its extension, as {without}."
     sides = [path.with_name(f"{path.name}.{code}") for code in (direction.source, direction.target)]
     table = path.with_name(f"{path.name}.tsv")
-    if unpack := how_to_unpack(*sides) or how_to_unpack(table):
-        return unpack
-    if table.is_file() and not any(side.is_file() for side in sides):
-        name = shlex.quote(str(table))
-        cuts = [f"cut -f{column} {name} > {shlex.quote(str(side))}" for column, side in enumerate(sides, start=1)]
-        return f", only {table.name}; if its first column is {direction.source}, split it with: {' && '.join(cuts)}"
+    present = [side for side in map(_present, sides) if side.is_file()]
+    if not present:
+        if unpack := how_to_unpack(table):
+            return unpack
+        if table.is_file():
+            name = shlex.quote(str(table))
+            cuts = [f"cut -f{column} {name} > {shlex.quote(str(side))}" for column, side in enumerate(sides, start=1)]
+            return f", only {table.name}; if its first column is {direction.source}, split it with: {' && '.join(cuts)}"
     names = _names(path.parent)
-    of_corpus = [name for name in names if re.fullmatch(rf"{re.escape(path.name)}\.[a-z]{{2,3}}", name)]
+    of_side = re.compile(rf"{re.escape(path.name)}\.(?!tsv|doc)[a-z]{{2,3}}")
+    of_corpus = [name for name in names if of_side.fullmatch(uncompressed(Path(name)).name)]
     if len(of_corpus) == 2:
-        one, other = (name.removeprefix(f"{path.name}.") for name in of_corpus)
+        one, other = (uncompressed(Path(name)).suffix.removeprefix(".") for name in of_corpus)
         return f", only {' and '.join(of_corpus)}; set direction={one}-{other} or direction={other}-{one}."
     if len(of_corpus) > 2:
         return f", only {' and '.join(of_corpus)}; set direction= to two of these extensions."
+    if present:
+        return f", only {present[0].name}: add it, with the translation of line n of {present[0].name} in line n."
     stems = [name.removesuffix(end) for name in names if name.endswith(end)]
     if near := difflib.get_close_matches(path.name, stems, n=1):
         return f". Did you mean {path.with_name(near[0])}?"

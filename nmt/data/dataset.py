@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import compress, count, groupby, islice
+from itertools import chain, compress, count, groupby, islice
 from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
@@ -20,10 +20,10 @@ from jaxtyping import Int
 from nmt.config.direction import Direction
 from nmt.data.batch import Example
 from nmt.data.cache import cached_folder, content_key
-from nmt.data.corpus import Pairs, corpus_files, iter_pairs, read_pairs
+from nmt.data.corpus import Pairs, ReadLines, corpus_files, iter_pairs, read_pairs
 from nmt.data.documents import NO_CONTEXT, ContextWindow, document_file, earlier_pairs, iter_documents, read_documents
 from nmt.data.filters import Filters
-from nmt.data.known_files import known_digest
+from nmt.data.known_files import Sources
 from nmt.errors import Mistake
 from nmt.files import read_json
 from nmt.text import TokenizerPair, changes, normalize
@@ -121,13 +121,14 @@ def training_dataset(
     read where it exists. Pairs of a corpus that has one are dropped as duplicates or overlap only together with their
     whole document, or if one of their sides is in a held-out corpus without document boundaries. The result is cached
     under `cache_dir`, keyed by the contents of all files, the tokenizers and the filters.
-    Raises whatever `iter_pairs` raises, and Mistake if no pair is left.
+    Raises whatever `iter_pairs` and `Sources` raise, and Mistake if no pair is left.
     """
     files = [path for prefix in (*prefixes, *exclude) for path in corpus_files(prefix, direction)]
     if documents:
         files += [path for prefix in (*prefixes, *exclude) if (path := document_file(prefix, direction))]
     models = [(tokenizer.model, tokenizer.tone_marks) for tokenizer in tokenizers]
-    digests = [known_digest(path, cache_dir) for path in files]
+    sources = Sources(files, cache_dir)
+    digests = [sources.digests[path] for path in files]
     key = content_key([_FORMAT, len(prefixes), documents, digests, models, filters])
     fill = partial(
         _write,
@@ -137,6 +138,7 @@ def training_dataset(
         filters=filters,
         exclude=exclude,
         documents=documents,
+        read=sources.lines,
     )
     folder = cached_folder(cache_dir / "datasets" / key, fill, "tokenizing this corpus")
     report = Report(**read_json(folder / "report.json"))
@@ -168,13 +170,14 @@ def _write(
     filters: Filters,
     exclude: Sequence[str],
     documents: bool,
+    read: ReadLines,
 ) -> None:
     """Writes the rows and the report. Reads the training corpora once, without holding their text in memory."""
     logger.info("Tokenizing the training pairs")
     changed, dropped, tokens = Counter[str](), Counter[str](), np.zeros(3, dtype=np.int64)
     parts, same = [0] * len(prefixes), 0
-    text_filters = _text_filters(filters, exclude, direction, tokenizers, documents=documents)
-    kept = _kept_by_text(prefixes, direction, tokenizers, text_filters, dropped=dropped, changed=changed)
+    text_filters = _text_filters(filters, exclude, direction, tokenizers, documents=documents, read=read)
+    kept = _kept_by_text(prefixes, direction, tokenizers, text_filters, read, dropped=dropped, changed=changed)
     features = Features(_FEATURES | ({"document": Value("int32")} if documents else {}))
     with ArrowWriter(features=features, path=str(folder / "pairs.arrow")) as writer:
         while chunk := list(islice(kept, _CHUNK)):
@@ -221,13 +224,19 @@ class _TextFilters(NamedTuple):
 
 
 def _text_filters(
-    filters: Filters, exclude: Sequence[str], direction: Direction, tokenizers: TokenizerPair, *, documents: bool
+    filters: Filters,
+    exclude: Sequence[str],
+    direction: Direction,
+    tokenizers: TokenizerPair,
+    *,
+    documents: bool,
+    read: ReadLines,
 ) -> _TextFilters:
     lines, singles, texts = list[Pairs](), list[Pairs](), list[Pairs]()
     for prefix in exclude:
-        sides = zip(tokenizers, read_pairs(prefix, direction), strict=True)
+        sides = zip(tokenizers, read_pairs(prefix, direction, read), strict=True)
         pairs = Pairs(*([tokenizer.respelled(line) for line in side] for tokenizer, side in sides))
-        numbers = read_documents(prefix, direction) if documents else None
+        numbers = read_documents(prefix, direction, read) if documents else None
         lines.append(pairs)
         if numbers is None:
             singles.append(pairs)
@@ -248,6 +257,7 @@ def _kept_by_text(
     direction: Direction,
     tokenizers: TokenizerPair,
     filters: _TextFilters,
+    read: ReadLines,
     *,
     dropped: Counter[str],
     changed: Counter[str],
@@ -257,13 +267,14 @@ def _kept_by_text(
     Updates two counters: `dropped` counts the pairs dropped, by reason, and `changed` the lines changed by
     normalization, by language and kind of change.
     """
-    read = number = 0
+    pairs_read = number = 0
     languages = (direction.source, direction.target)
     for corpus, prefix in enumerate(prefixes):
         boundaries = document_file(prefix, direction) if filters.document else None
-        numbers = iter_documents(boundaries) if boundaries else count()
+        numbers = iter_documents(boundaries, read) if boundaries else count()
+        lines_of_pairs = iter_pairs(prefix, direction, read)
         # Not strict, because count() never ends. Without boundaries, every pair is a group of its own.
-        for _, group in groupby(zip(iter_pairs(prefix, direction), numbers, strict=False), key=itemgetter(1)):
+        for _, group in groupby(zip(lines_of_pairs, numbers, strict=False), key=itemgetter(1)):
             pairs = []
             for lines, _ in group:
                 pair = []
@@ -273,9 +284,9 @@ def _kept_by_text(
                     pair.append(tokenizer.respelled(normalized))
                     changed.update(f"{language} {kind}" for kind in kinds)
                     changed[f"{language} tone marks"] += pair[-1] != normalized
-                read += 1
-                if read % _LOG_EVERY == 0:
-                    logger.info("%s sentence pairs read", f"{read:,}")
+                pairs_read += 1
+                if pairs_read % _LOG_EVERY == 0:
+                    logger.info("%s sentence pairs read", f"{pairs_read:,}")
                 pairs.append(tuple(pair))
             number += 1
             why_whole = ""
@@ -288,3 +299,5 @@ def _kept_by_text(
                     dropped[why] += 1
                 else:
                     yield source, target, corpus, number
+        for _ in chain(lines_of_pairs, numbers if boundaries else ()):
+            pass  # to the end, where `read` checks the files

@@ -9,7 +9,8 @@ from jaxtyping import Int
 
 from nmt.config.direction import Direction
 from nmt.data.batch import Example, TokenizedPair
-from nmt.data.corpus import corpus_files
+from nmt.data.corpus import ReadLines, corpus_files
+from nmt.data.known_files import count_lines
 from nmt.errors import Mistake
 from nmt.text import EOS
 from nmt.text.compressed import uncompressed
@@ -43,26 +44,29 @@ def document_file(prefix: str, direction: Direction) -> Path | None:
     return path if path.is_file() else None
 
 
-def iter_documents(path: Path) -> Iterator[int]:
+def iter_documents(path: Path, read: ReadLines = iter_lines) -> Iterator[int]:
     """Yields the document number of each line of PREFIX.doc, from 0. The file is not checked; see `check_documents`."""
     number, last = -1, ""
-    for name in iter_lines(path):
+    for name in read(path):
         number += name != last
         last = name
         yield number
 
 
-def read_documents(prefix: str, direction: Direction) -> list[int] | None:
+def read_documents(prefix: str, direction: Direction, read: ReadLines = iter_lines) -> list[int] | None:
     """The document number of each line of a corpus, from 0, or None if it has no PREFIX.doc."""
     path = document_file(prefix, direction)
-    return None if path is None else list(iter_documents(path))
+    return None if path is None else list(iter_documents(path, read))
 
 
-def check_documents(prefix: str, direction: Direction) -> bool:
-    """Whether a corpus has document boundaries. Raises whatever `documents_of_file` raises."""
+def check_documents(prefix: str, direction: Direction, cache_dir: Path | None = None) -> bool:
+    """Whether a corpus has document boundaries. Raises whatever `documents_of_file` raises.
+
+    With `cache_dir`, the text is read only if it has changed since it was last read.
+    """
     path = document_file(prefix, direction)
     if path is not None:
-        documents_of_file(path, sum(1 for _ in iter_lines(corpus_files(prefix, direction)[0])))
+        documents_of_file(path, count_lines(corpus_files(prefix, direction)[0], cache_dir))
     return path is not None
 
 

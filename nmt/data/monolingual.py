@@ -14,8 +14,9 @@ from datasets import Dataset, Features, List, Value
 from datasets.arrow_writer import ArrowWriter
 
 from nmt.data.cache import cached_folder, content_key
+from nmt.data.corpus import ReadLines
 from nmt.data.dataset import TrainingData
-from nmt.data.known_files import known_digest
+from nmt.data.known_files import Sources, count_lines
 from nmt.data.seen_texts import SeenTexts
 from nmt.errors import Mistake
 from nmt.files import read_json
@@ -45,8 +46,16 @@ class Lines:
 
     def __iter__(self) -> Iterator[str]:
         """Yields each line, normalized and in the style."""
-        for line in islice(iter_lines(self.file), self.start, self.end):
+        yield from self.lines(iter_lines)
+
+    def lines(self, read: ReadLines, *, to_end: bool = False) -> Iterator[str]:
+        """Yields each line, normalized and in the style. With `to_end`, the lines that follow are read as well."""
+        lines = read(self.file)
+        for line in islice(lines, self.start, self.end):
             yield normalize(line) if self.tone_marks is None else with_tone_marks(normalize(line), self.tone_marks)
+        if to_end:
+            for _ in lines:
+                pass
 
 
 class Split(NamedTuple):
@@ -64,18 +73,20 @@ def split_lines(
     exclude: Sequence[Path] = (),
     *,
     tone_marks: ToneMarks | None = None,
+    cache_dir: Path | None = None,
 ) -> Split:
     """Splits text files into lines for training and lines for validation.
 
     Without `valid` files, the last `number` lines of each training file are used for validation. The lines of
-    Vietnamese files (*.vi) get the style of tone marks. Reads every file once to count its lines. Raises whatever
-    `iter_lines` raises, and Mistake if a training file has fewer than 2 x `number` lines.
+    Vietnamese files (*.vi) get the style of tone marks. Reads every file once to count its lines; with `cache_dir`,
+    only those that have changed since they were last read. Raises whatever `iter_lines` raises, and Mistake if a
+    training file has fewer than 2 x `number` lines.
     """
 
     def lines(path: Path, start: int, end: int) -> Lines:
         return Lines(path, start, end, tone_marks_of_file(path, tone_marks))
 
-    lengths = {path: sum(1 for _ in iter_lines(path)) for path in dict.fromkeys([*train, *(valid or []), *exclude])}
+    lengths = {path: count_lines(path, cache_dir) for path in dict.fromkeys([*train, *(valid or []), *exclude])}
     whole, held_out, excluded = (
         [lines(path, 0, lengths[path]) for path in files] for files in (train, valid or [], exclude)
     )
@@ -113,15 +124,13 @@ def training_lines(
     """The tokenized training lines, as pairs without a target, and a report on them.
 
     The result is cached under `cache_dir`, keyed by the contents of all files, the tokenizer and the filters. Raises
-    whatever `iter_lines` raises, and Mistake if no line is left.
+    whatever `Sources` raises, and Mistake if no line is left.
     """
-    parts = [
-        [(known_digest(part.file, cache_dir), part.start, part.end, part.tone_marks) for part in lines]
-        for lines in split
-    ]
+    sources = Sources((part.file for lines in split for part in lines), cache_dir)
+    parts = [[(sources.digests[part.file], part.start, part.end, part.tone_marks) for part in lines] for lines in split]
     key = content_key(["lines", _FORMAT, parts, tokenizer.model, filters])
     folder = cached_folder(
-        cache_dir / "datasets" / key, partial(_write, split, tokenizer, filters), "tokenizing this text"
+        cache_dir / "datasets" / key, partial(_write, split, tokenizer, filters, sources.lines), "tokenizing this text"
     )
     kept, report = read_json(folder / "report.json")
     return TrainingData(Dataset.from_file(str(folder / "pairs.arrow")), kept), report
@@ -132,17 +141,22 @@ def encoded_lines(lines: Sequence[Lines], tokenizer: Tokenizer) -> list[list[int
     return [ids for ids in tokenizer.encode_all([line for part in lines for line in part]) if ids]
 
 
-def _write(split: Split, tokenizer: Tokenizer, filters: LineFilters, folder: Path) -> None:
+def _write(split: Split, tokenizer: Tokenizer, filters: LineFilters, read: ReadLines, folder: Path) -> None:
+    """Writes the rows and the report. Every file is read to its end, where `read` checks it."""
     logger.info("Tokenizing the training lines")
     held_out = (
-        {without_punctuation(line) for part in (*split.valid, *split.excluded) for line in part}
+        {
+            without_punctuation(line)
+            for part in (*split.valid, *split.excluded)
+            for line in part.lines(read, to_end=True)
+        }
         if filters.drop_overlap
         else set[str]()
     )
     dropped, seen, kept, tokens = Counter[str](), SeenTexts(), [0] * len(split.train), 0
     with ArrowWriter(features=_FEATURES, path=str(folder / "pairs.arrow")) as writer:
         for number, part in enumerate(split.train):
-            lines = iter(part)
+            lines = part.lines(read, to_end=True)
             while chunk := list(islice(lines, _CHUNK)):
                 for line, ids in zip(chunk, tokenizer.encode_all(chunk), strict=True):
                     repeated = filters.drop_duplicates and seen.add(line)

@@ -10,9 +10,8 @@ from nmt.config.direction import Direction
 from nmt.config.schema import TokenizerSettings
 from nmt.data.cache import cached_folder, content_key
 from nmt.data.corpus import corpus_files
-from nmt.data.known_files import known_digest
+from nmt.data.known_files import Sources
 from nmt.text import Tokenizer, TokenizerPair, normalize, train_tokenizer
-from nmt.text.lines import iter_lines
 from nmt.text.tokenizer import USUAL_SIZE, VocabularySizeError
 from nmt.text.tone_marks import tone_marks_of_file, with_tone_marks
 
@@ -36,7 +35,7 @@ def learned_tokenizers(
     `cache_dir`, keyed by its settings and the contents of its files; both directions share it. With `at_most`, text
     that is too small for the requested size gets a smaller vocabulary, with a warning; two separate models then have
     the same size.
-    Raises whatever `corpus_files`, `iter_lines` and `train_tokenizer` raise.
+    Raises whatever `corpus_files`, `Sources` and `train_tokenizer` raise.
     """
     size = settings.size
     source, target = zip(*(corpus_files(prefix, direction) for prefix in prefixes), strict=True)
@@ -64,10 +63,11 @@ def learned_tokenizer(paths: Sequence[Path], settings: TokenizerSettings, cache_
     """A SentencePiece model learned from all lines of some text files, cached under `cache_dir` by their contents.
 
     With settings.tone_marks, it is learned from Vietnamese files (*.vi) in that style; the tokenizer itself has none.
-    Raises whatever `iter_lines` and `train_tokenizer` raise.
+    Raises whatever `Sources` and `train_tokenizer` raise.
     """
     # Sorted by content, so that neither the direction nor the order of the corpora changes the model.
-    by_content = sorted((known_digest(path, cache_dir), path) for path in paths)
+    sources = Sources(paths, cache_dir)
+    by_content = sorted((sources.digests[path], path) for path in paths)
     contents = [(digest, tone_marks_of_file(path, settings.tone_marks)) for digest, path in by_content]
     seed = 0
     kind, size, coverage = settings.kind, settings.size, settings.character_coverage
@@ -77,7 +77,7 @@ def learned_tokenizer(paths: Sequence[Path], settings: TokenizerSettings, cache_
         lines = (
             normalize(line) if style is None else with_tone_marks(normalize(line), style)
             for (_, path), (_, style) in zip(by_content, contents, strict=True)
-            for line in iter_lines(path)
+            for line in sources.lines(path)
         )
         logger.info("Training a %s tokenizer with %s pieces", kind, f"{USUAL_SIZE if size is None else size:,}")
         model = train_tokenizer(lines, kind=kind, size=size, character_coverage=coverage, seed=seed)

@@ -58,6 +58,7 @@ class MaskedPretraining(TrainingKind[EncoderSettings, MaskedTransformer]):
                 data.valid_lines,
                 files["exclude"],
                 tone_marks=settings.tokenizer.tone_marks,
+                cache_dir=cache_dir,
             ),
         )
 

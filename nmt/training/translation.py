@@ -81,7 +81,7 @@ class Translation(TrainingKind[RunSettings, Seq2Seq]):
     def corpora(self, settings: RunSettings, cache_dir: Path) -> "ParallelCorpora":
         corpora = parallel_corpora(settings)
         check_files(corpora.prefixes, corpora.direction, cache_dir)
-        check_boundaries(settings)
+        check_boundaries(settings, cache_dir)
         return corpora
 
     def model(self, settings: RunSettings, tokenizers: TokenizerPair, start: PretrainedRun | None) -> Seq2Seq:
@@ -219,13 +219,14 @@ def parallel_corpora(settings: RunSettings) -> ParallelCorpora:
     )
 
 
-def check_boundaries(settings: RunSettings) -> None:
+def check_boundaries(settings: RunSettings, cache_dir: Path) -> None:
     """For a model that reads context, raises Mistake if a PREFIX.doc is damaged or no training corpus has one."""
     if not settings.context.sentences:
         return
     data = settings.data
     has_documents = {
-        prefix: check_documents(prefix, settings.direction) for prefix in (*data.train, *data.held_out.values())
+        prefix: check_documents(prefix, settings.direction, cache_dir)
+        for prefix in (*data.train, *data.held_out.values())
     }
     if not any(has_documents[prefix] for prefix in data.train):
         raise Mistake(

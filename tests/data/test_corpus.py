@@ -217,6 +217,27 @@ def test_a_compressed_corpus_is_read_as_it_is(
     assert read_aligned(str(prefix), direction) == (["two"], ["mot"])
 
 
+@pytest.mark.parametrize(("there", "missing"), [("c.en.zst", "c.vi"), ("c.vi.gz", "c.en"), ("c.en", "c.vi")])
+def test_the_side_that_is_missing_is_named(tmp_path: Path, direction: Direction, there: str, missing: str) -> None:
+    for name in (there, "c.doc", "c.tsv.gz"):
+        (tmp_path / name).touch()
+    with pytest.raises(Mistake) as caught:
+        check_files([str(tmp_path / "c")], direction)
+    assert str(caught.value) == (
+        f"There is no file {tmp_path / missing}, only {there}: add it, with the translation of line n of {there} in "
+        "line n."
+    )
+
+
+def test_a_compressed_corpus_in_other_languages_is_named(tmp_path: Path, direction: Direction) -> None:
+    for name in ("c.en.zst", "c.fr.gz"):
+        (tmp_path / name).touch()
+    with pytest.raises(
+        Mistake, match=r"c\.vi, only c\.en\.zst and c\.fr\.gz; set direction=en-fr or direction=fr-en\.$"
+    ):
+        check_files([str(tmp_path / "c")], direction)
+
+
 def test_a_pattern_names_all_corpora_that_match(
     tmp_path: Path, direction: Direction, monkeypatch: pytest.MonkeyPatch
 ) -> None:

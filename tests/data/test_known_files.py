@@ -4,18 +4,26 @@ import gzip
 import hashlib
 import os
 import sys
+import time
 from collections import Counter
+from itertools import chain, repeat
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from jobs import run_settings
 from tiny import TINY, write_corpora
 
+from nmt.cli.compose import configuration
 from nmt.config.direction import Direction
+from nmt.config.schema import EncoderSettings, validated
 from nmt.data import known_files
 from nmt.data.corpus import check_files, corpus_hashes
-from nmt.data.known_files import known_digest, known_lines
+from nmt.data.documents import check_documents
+from nmt.data.known_files import count_lines, known_digest, known_lines, remembered_lines
 from nmt.errors import Mistake
+from nmt.text import lines as text_lines
+from nmt.training.pretraining import MaskedPretraining
 from nmt.training.translation import Translation
 
 DIRECTION = Direction("en", "vi")
@@ -69,6 +77,7 @@ def test_a_file_that_has_changed_is_read_again(tmp_path: Path, corpus: str, time
     path, cache = Path(f"{corpus}.en"), tmp_path / "cache"
     before = path.stat()
     check_files([corpus], DIRECTION, cache)
+    time.sleep(0.05)  # the clock of the file system ticks
     path.write_text("one\nsix\n")  # as long as before
     if times == "set back":
         os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
@@ -82,6 +91,52 @@ def test_a_file_that_was_just_written_is_not_recorded(tmp_path: Path, corpus: st
     """It may change again within the same tick of the file system's clock."""
     check_files([corpus], DIRECTION, tmp_path / "cache")
     assert known_lines(Path(f"{corpus}.en"), tmp_path / "cache") is None
+
+
+def test_a_file_that_was_new_before_it_was_read_is_not_recorded(
+    tmp_path: Path, corpus: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long reading it takes."""
+    path, cache = Path(f"{corpus}.en"), tmp_path / "cache"
+    written = path.stat().st_mtime
+    clock = chain([written + 1], repeat(written + 100))
+    monkeypatch.setattr(known_files, "time", SimpleNamespace(time=lambda: next(clock)))
+    known_digest(path, cache)
+    assert not cache.exists()
+    known_digest(path, cache)
+    assert len(list((cache / "files").iterdir())) == 1
+
+
+@pytest.mark.usefixtures("settled")
+def test_where_changes_are_not_dated_nothing_is_recorded(
+    tmp_path: Path, corpus: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(known_files, "_CHANGES_ARE_DATED", False)
+    check_files([corpus], DIRECTION, tmp_path / "cache")
+    assert not (tmp_path / "cache").exists()
+
+
+@pytest.mark.usefixtures("settled")
+def test_a_line_that_was_cut_is_reported_at_every_start(
+    tmp_path: Path, corpus: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(text_lines, "LONGEST_LINE", 16)
+    cache, path = tmp_path / "cache", Path(f"{corpus}.en")
+    path.write_text("one\n" + 9 * "ộ" + "\n")  # of 27 bytes, of which 15 are kept
+    for starts in (1, 2):
+        check_files([corpus], DIRECTION, cache)
+        assert caplog.text.count("a.en, line 2 is too long: its last 12 bytes were ignored.") == starts
+    assert (known_lines(path, cache), known_lines(Path(f"{corpus}.vi.gz"), cache)) == (None, 2)
+
+
+@pytest.mark.usefixtures("settled")
+def test_a_file_that_is_deleted_while_it_is_read_is_not_recorded(tmp_path: Path, corpus: str) -> None:
+    path, cache = Path(f"{corpus}.en"), tmp_path / "cache"
+    lines = remembered_lines(path, cache)
+    assert next(lines) == "one"
+    path.unlink()
+    assert list(lines) == ["two"]
+    assert not cache.exists()
 
 
 @pytest.mark.usefixtures("settled")
@@ -130,8 +185,51 @@ def test_a_later_start_of_training_reads_no_text(
         corpora.hashes(cache)
         corpora.examples(settings, corpora.learn_tokenizers(settings, cache, smaller=False), cache)
 
-    start()
-    first = reads["train.en"]
-    assert first >= 3  # to check and hash it, to learn the tokenizer, and to tokenize it
-    start()
-    assert reads["train.en"] == first
+    def reads_of_a_start() -> dict[str, int]:
+        reads.clear()
+        start()
+        return {name: number for name, number in reads.items() if name.endswith((".en", ".vi"))}
+
+    first = reads_of_a_start()
+    assert first.keys() == {f"{part}.{side}" for part in ("train", "valid", "test") for side in ("en", "vi")}
+    # To check and hash it, to learn the tokenizer, and to tokenize it.
+    assert (first["train.en"], first["train.vi"]) == (3, 3)
+    assert reads_of_a_start() == {"valid.en": 1, "valid.vi": 1}
+
+
+@pytest.mark.usefixtures("settled")
+@pytest.mark.parametrize(("valid", "expected"), [("[valid.en]", {"valid.en": 1}), ("null", {"train.en": 1})])
+def test_a_later_start_of_pretraining_reads_only_validation_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reads: Counter[str], valid: str, expected: dict[str, int]
+) -> None:
+    """Without a validation file, they are at the end of the training file."""
+    monkeypatch.chdir(write_corpora(tmp_path))
+    config = configuration(
+        "pretrain",
+        ["data.train=[train.en]", f"data.valid={valid}", "data.valid_lines=7", "tokenizer.size=290", "run_dir=unused"],
+    )
+    settings = validated(EncoderSettings, {key: config[key] for key in EncoderSettings.model_fields if key in config})
+
+    def reads_of_a_start() -> dict[str, int]:
+        reads.clear()
+        cache = Path("cache")
+        corpora = MaskedPretraining().corpora(settings, cache)
+        corpora.hashes(cache)
+        corpora.examples(settings, corpora.learn_tokenizers(settings, cache, smaller=False), cache)
+        return {name: number for name, number in reads.items() if name.endswith(".en")}
+
+    assert reads_of_a_start()["train.en"] > 2
+    assert reads_of_a_start() == expected
+
+
+@pytest.mark.usefixtures("settled")
+def test_the_lines_of_a_text_are_counted_once(tmp_path: Path, corpus: str, reads: Counter[str]) -> None:
+    path, cache = Path(f"{corpus}.en"), tmp_path / "cache"
+    (tmp_path / "a.doc").write_text("1\n1\n")
+    reads.clear()
+    for _ in range(2):
+        assert check_documents(corpus, DIRECTION, cache)
+        assert count_lines(path, cache) == 2
+    assert (reads["a.en"], reads["a.doc"]) == (1, 2)
+    assert count_lines(path, None) == 2
+    assert reads["a.en"] == 2
