@@ -107,6 +107,7 @@ def same_weights(one: Path, other: Path) -> bool:
 
 
 def main() -> None:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what has been started is ended
     with TemporaryDirectory() as folder_name, ExitStack() as stack:
         folder = write_corpora(Path(folder_name))
         try:
