@@ -492,6 +492,6 @@ def test_a_long_text_is_cut_into_the_pieces_of_sentencepiece(page: Any, base: Lo
     file = Path(os.environ.get("PAGE_TEXT", CHECKOUT / "data" / "sample" / "train.vi"))
     lines = [*itertools.islice(iter_lines(file), 20_000)]
     learned = [text for line in lines[::10] if (text := normalize(line))]
-    model = train_tokenizer(learned, kind=kind, size=1000, character_coverage=0.9995)
+    model = train_tokenizer(learned, kind=kind, size=800, character_coverage=0.9995)
     for style in (None, "new"):
         check_text(page, base, Tokenizer(model, style), lines)
