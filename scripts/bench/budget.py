@@ -1,4 +1,4 @@
-"""Where the CPU time of a training step and of a search step goes, by kind of operation.
+"""Measure where the CPU time of a training step and a search step goes, by kind of operation.
 
     OMP_NUM_THREADS=1 python -m scripts.bench.budget
 
@@ -168,7 +168,7 @@ def budget(step: Callable[[], None], parts: int, rounds: int, rate: float) -> di
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sentences", type=int, default=64, help="sentences of 32 pieces in a training step")
+    parser.add_argument("--sentences", type=int, default=64, help="sentences per training step, each with 32 pieces")
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     torch.set_num_threads(1)

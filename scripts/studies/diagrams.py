@@ -121,12 +121,17 @@ def encoder(drawing: Drawing, caption: str) -> None:
             drawing.arrow((x, 215), (x - 12, 215), kind="source")
 
 
-def bahdanau() -> Drawing:
-    drawing = Drawing(840, 380, "Bahdanau's model: the previous decoder state is the query")
-    encoder(drawing, "encoder: bidirectional GRU")
+def attention_and_decoder(drawing: Drawing) -> None:
+    """The attention above the encoder, and the frame of the decoder."""
     drawing.box(100, 50, 140, 56, "attention\n(cross)", "attention")
     drawing.arrow((170, 150), (170, 108), kind="source", text="keys, values", at=(216, 130))
     drawing.group(400, 24, 420, 330, "decoder, step t", "target")
+
+
+def bahdanau() -> Drawing:
+    drawing = Drawing(840, 380, "Bahdanau's model: the previous decoder state is the query")
+    encoder(drawing, "encoder: bidirectional GRU")
+    attention_and_decoder(drawing)
     drawing.box(430, 150, 90, 46, "s_{t-1}", "target")
     drawing.arrow((475, 150), (475, 90), (242, 90), kind="attention", text="query: s_{t-1}", at=(330, 104))
     drawing.box(580, 150, 100, 46, "GRU", "target")
@@ -146,9 +151,7 @@ def bahdanau() -> Drawing:
 def luong() -> Drawing:
     drawing = Drawing(840, 380, "Luong's model: the current decoder state is the query; input feeding")
     encoder(drawing, "encoder: bidirectional LSTM")
-    drawing.box(100, 50, 140, 56, "attention\n(cross)", "attention")
-    drawing.arrow((170, 150), (170, 108), kind="source", text="keys, values", at=(216, 130))
-    drawing.group(400, 24, 420, 330, "decoder, step t", "target")
+    attention_and_decoder(drawing)
     drawing.box(430, 195, 120, 46, "LSTM", "target")
     drawing.box(430, 285, 120, 46, "y_{t-1}", "target")
     drawing.arrow((470, 285), (470, 243), kind="target")

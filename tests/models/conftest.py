@@ -135,7 +135,7 @@ ROWS |= {f"{model}-additive-2 heads": partial(build, model, "additive", num_head
 
 
 def choices(name: str) -> tuple[object, ...]:
-    """The choices of a model: all that `build` is told."""
+    """The arguments of `build`: the choices that define a model."""
     given = signature(build).bind(*ROWS[name].args, **ROWS[name].keywords)
     given.apply_defaults()
     return tuple(given.arguments.values())
