@@ -37,21 +37,7 @@ def run_on_ray(share: Callable[[int, int], None], processes: int | None, address
             "in the checkout first."
         ) from error
     threads = threads_of_process()
-    setting = "cluster_address" if address else "RAY_ADDRESS"
-    address = address or os.environ.get("RAY_ADDRESS") or _THIS_MACHINE
-    if address == _THIS_MACHINE:
-        cores = max(usable_cores(), threads * (processes or 1))
-        ray.init(address, num_cpus=cores, include_dashboard=False)
-    else:
-        try:
-            ray.init(address)
-        # ValueError: what is no address. RpcError: nothing answers. RuntimeError: another version of Ray or Python.
-        except (ConnectionError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
-            reason = _on_one_line(error.__cause__ or error)
-            raise Mistake(
-                f"{setting} is {address}, but this process cannot join a cluster of Ray there ({reason}): check the "
-                "address and the versions of Ray and Python, or leave it out to use this machine."
-            ) from error
+    _join_cluster(address, threads * (processes or 1))
     try:
         machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
         with_gpus = [machine for machine in machines if machine.get("GPU", 0) >= 1] if gpu else []
@@ -83,6 +69,26 @@ def run_on_ray(share: Callable[[int, int], None], processes: int | None, address
         ) from error
     finally:
         ray.shutdown()
+
+
+def _join_cluster(address: str | None, cores: int) -> None:
+    """Joins the cluster at the address, by default that of RAY_ADDRESS, or starts one with at least this many cores."""
+    import ray
+
+    setting = "cluster_address" if address else "RAY_ADDRESS"
+    address = address or os.environ.get("RAY_ADDRESS") or _THIS_MACHINE
+    if address == _THIS_MACHINE:
+        ray.init(address, num_cpus=max(usable_cores(), cores), include_dashboard=False)
+    else:
+        try:
+            ray.init(address)
+        # ValueError: what is no address. RpcError: nothing answers. RuntimeError: another version of Ray or Python.
+        except (ConnectionError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
+            reason = _on_one_line(error.__cause__ or error)
+            raise Mistake(
+                f"{setting} is {address}, but this process cannot join a cluster of Ray there ({reason}): check the "
+                "address and the versions of Ray and Python, or leave it out to use this machine."
+            ) from error
 
 
 def _processes_that_fit(machine: Mapping[str, Any], threads: int, gpu: bool) -> int:
