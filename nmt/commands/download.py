@@ -13,7 +13,7 @@ from nmt.config.messages import unknown
 from nmt.config.nodes import CONFIGS, read_yaml
 from nmt.data.archives import extract, stem
 from nmt.data.fetch import Digest, DownloadFailed, Limits, Progress, checked_address, fetch
-from nmt.data.hub import checked_name, write_splits
+from nmt.data.hub import checked_name, stored_name, write_splits
 from nmt.errors import CheckFailed, Mistake, printable
 from nmt.files import atomic_write, folder_to_write
 
@@ -65,7 +65,7 @@ def download(job: Job[DownloadSettings]) -> None:
                 for path in _fetched(file, limits) if copies is None else [_copied(file, copies)]:
                     print(path)
         for name in hub:
-            folder = out / "hub" / name / (settings.hub_config or "")
+            folder = out / "hub" / stored_name(name) / (settings.hub_config or "")
             for path in write_splits(name, settings.hub_config, settings.languages, folder):
                 print(path)
     except DownloadFailed as error:

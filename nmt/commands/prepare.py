@@ -9,7 +9,7 @@ from nmt.commands.prepare_settings import PrepareSettings
 from nmt.config.direction import Direction
 from nmt.config.job import Job
 from nmt.config.schema import EMBEDDED
-from nmt.data.corpus import check_files, corpus_files, iter_parallel, matching_prefixes, read_pairs
+from nmt.data.corpus import check_files, iter_pairs, matching_prefixes, read_pairs, training_files
 from nmt.data.dataset import training_dataset
 from nmt.data.filters import Filters
 from nmt.data.inspection import NEW_TONE_MARKS, OLD_TONE_MARKS, Inspection, Seen, checks, inspect
@@ -131,10 +131,9 @@ def _report(job: Job[PrepareSettings]) -> None:
 def _inspect(prefix: str, direction: Direction, held_out: set[str], seen: Seen | None) -> Inspection:
     """Counts the defects of a corpus, including lines that end in CR LF."""
     logger.info("Reading %s", prefix)
-    files = corpus_files(prefix, direction)
-    inspection = inspect(iter_parallel(*files), checks(direction), held_out, seen)
+    inspection = inspect(iter_pairs(prefix, direction), checks(direction), held_out, seen)
     ends = 0
-    for path in files:
+    for path in training_files(prefix, direction):
         with opened(path) as file:
             ends += sum(line.endswith(b"\r\n") for line in file)
     if ends:

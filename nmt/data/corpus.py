@@ -1,5 +1,5 @@
 """Corpora: PREFIX.en and PREFIX.vi hold one sentence per line, and line n of one is the translation of line n of the
-other.
+other. For training, the name of a .tsv with both sides can replace PREFIX; see nmt.data.table_corpora.
 """
 
 import difflib
@@ -7,7 +7,7 @@ import glob
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice, zip_longest
 from pathlib import Path
@@ -17,15 +17,13 @@ from nmt.config.direction import Direction
 from nmt.config.nodes import CONFIGS
 from nmt.config.schema import EMBEDDED
 from nmt.data.cache import file_digest
-from nmt.data.known_files import known_digest, known_lines, remembered_lines
+from nmt.data.known_files import ReadLines, known_digest, known_lines, remembered_lines
+from nmt.data.table_corpora import is_table, iter_table
 from nmt.errors import MissingFile, Mistake
 from nmt.files import how_to_unpack
 from nmt.text import normalize
 from nmt.text.compressed import COMPRESSED, uncompressed
 from nmt.text.lines import iter_lines
-
-ReadLines = Callable[[Path], Iterator[str]]
-"""How the lines of a file are read: `iter_lines`, or what yields the same lines and checks or records the file."""
 
 # A hint about a missing file considers at most this many names in its folder.
 _MOST_NAMES = 10_000
@@ -101,8 +99,9 @@ def matching_prefixes(names: Iterable[str], direction: Direction) -> list[str]:
         if name.startswith(EMBEDDED) or not glob.has_magic(name):
             prefixes.append(name)
             continue
-        end = f".{direction.source}"
-        files = {uncompressed(Path(path)) for path in glob.glob(f"{name}{end}*") if os.path.isfile(path)}
+        end = "" if is_table(name) else f".{direction.source}"
+        found = [Path(path) for path in glob.glob(f"{name}{end}*") if os.path.isfile(path)]
+        files = {path for path in found if is_table(path.name)} if is_table(name) else set(map(uncompressed, found))
         matching = sorted(str(path).removesuffix(end) for path in files if path.name.endswith(end))
         if not matching and not any(path.is_file() for path in file_pair(name, direction)):
             raise Mistake(f"data.train contains {name}, but there is no file {name}{end}; check the pattern.")
@@ -121,37 +120,54 @@ def corpus_files(prefix: str, direction: Direction) -> tuple[Path, Path]:
     return files
 
 
+def training_files(prefix: str, direction: Direction) -> tuple[Path, ...]:
+    """The files of a training corpus: a table, or those of `corpus_files`. Raises Mistake if one is missing."""
+    return (text_file(prefix),) if is_table(prefix) else corpus_files(prefix, direction)
+
+
+def source_file(prefix: str, direction: Direction) -> Path:
+    """The file with the source lines of a corpus, whether or not it exists."""
+    return _text_file(prefix)[0] if is_table(prefix) else file_pair(prefix, direction)[0]
+
+
 def text_file(name: str) -> Path:
     """The path of a text file, looked up like a corpus prefix; 'sample:NAME.en' is a file of the embedded corpus.
 
-    Raises Mistake for a file that does not exist.
+    Raises MissingFile for a file that does not exist.
     """
     if name.startswith(EMBEDDED):
         stem, _, language = name.removeprefix(EMBEDDED).rpartition(".")
         return Path(f"{_sample_stem(stem, language)}.{language}")
-    candidates = [_present(folder / name) for folder in _roots(name)]
-    file = next((path for path in candidates if path.is_file()), None)
-    if file is None:
+    file, candidates = _text_file(name)
+    if not file.is_file():
         neighbors = [neighbor for path in candidates for neighbor in _names(path.parent)]
         # A corpus PREFIX is often given where one of its files is meant.
         similar = [neighbor for neighbor in neighbors if neighbor.startswith(f"{candidates[0].name}.")]
         similar = similar or difflib.get_close_matches(candidates[0].name, neighbors, n=1)
         suggestions = " or ".join(str(candidates[0].with_name(neighbor)) for neighbor in similar[:2])
         hint = f". Did you mean {suggestions}?" if similar else "; check the path."
-        raise Mistake(f"There is no file {candidates[0]}{hint}")
+        raise MissingFile(f"There is no file {candidates[0]}{hint}")
     return file
 
 
+def _text_file(name: str) -> tuple[Path, list[Path]]:
+    """The path of a text file, whether or not it exists, and all paths where it is looked up."""
+    candidates = [_present(folder / name) for folder in _roots(name)]
+    return next((path for path in candidates if path.is_file()), candidates[0]), candidates
+
+
 def corpus_hashes(prefixes: list[str], direction: Direction, cache_dir: Path | None = None) -> dict[str, str]:
-    """SHA-256 of each corpus file, by prefix and language.
+    """SHA-256 of each corpus file, by prefix and language, or by the name of a table.
 
     With `cache_dir`, only files that have changed since they were last read are read.
     """
-    files = [
-        (f"{prefix}.{language}", path)
-        for prefix in prefixes
-        for language, path in zip((direction.source, direction.target), file_pair(prefix, direction), strict=True)
-    ]
+    files = list[tuple[str, Path]]()
+    for prefix in prefixes:
+        if is_table(prefix):
+            files.append((prefix, text_file(prefix)))
+        else:
+            names = (f"{prefix}.{language}" for language in (direction.source, direction.target))
+            files += zip(names, file_pair(prefix, direction), strict=True)
     return {name: known_digest(path, cache_dir) if cache_dir else file_digest(path) for name, path in files}
 
 
@@ -168,8 +184,21 @@ def alignment_file(prefix: str, direction: Direction) -> Path | None:
 
 
 def iter_pairs(prefix: str, direction: Direction, read: ReadLines = iter_lines) -> Iterator[tuple[str, str]]:
-    """Yields the unchanged lines of a corpus as pairs. Raises whatever `corpus_files` and `iter_parallel` raise."""
-    yield from iter_parallel(*corpus_files(prefix, direction), read)
+    """Yields the unchanged lines of a corpus as pairs.
+
+    Raises whatever `corpus_files` and `iter_parallel`, or for a table `text_file` and `iter_table`, raise.
+    """
+    if is_table(prefix):
+        yield from iter_table(text_file(prefix), read)
+    else:
+        yield from iter_parallel(*corpus_files(prefix, direction), read)
+
+
+def iter_sources(prefix: str, direction: Direction) -> Iterator[str]:
+    """Yields the unchanged source lines of a corpus. Raises whatever `iter_lines` or `iter_pairs` raise."""
+    if is_table(prefix):
+        return (source for source, _ in iter_pairs(prefix, direction))
+    return iter_lines(source_file(prefix, direction))
 
 
 def check_files(prefixes: Iterable[str], direction: Direction, cache_dir: Path | None = None) -> None:
@@ -177,13 +206,13 @@ def check_files(prefixes: Iterable[str], direction: Direction, cache_dir: Path |
 
     With `cache_dir`, only files that have changed since they were last read are read, and their digests are recorded.
     """
+    read = iter_lines if cache_dir is None else partial(remembered_lines, cache_dir=cache_dir)
     for prefix in prefixes:
-        files = corpus_files(prefix, direction)
         if cache_dir is not None:
-            lines = [known_lines(path, cache_dir) for path in files]
-            if lines[0] is not None and lines[0] == lines[1]:
+            lines = {known_lines(path, cache_dir) for path in training_files(prefix, direction)}
+            if None not in lines and len(lines) == 1:
                 continue
-        for _ in iter_parallel(*files, partial(remembered_lines, cache_dir=cache_dir) if cache_dir else iter_lines):
+        for _ in iter_pairs(prefix, direction, read):
             pass
 
 
@@ -225,19 +254,22 @@ def _hint(prefix: str, direction: Direction, language: str) -> str:
         corpora = [name.removesuffix(end) for name in _names(path) if name.endswith(end) and name != end]
         example = f", such as {path / corpora[0]}" if corpora else ""
         return f": {path} is a folder; give the path of a corpus without its language extension{example}."
+    sides = [path.with_name(f"{path.name}.{code}") for code in (direction.source, direction.target)]
+    if is_table(path.name) and path.is_file():
+        return f": only data.train can name a .tsv; split it with: {_columns(path, sides)}"
     without = path.with_suffix("")
     if path.is_file() and any(Path(f"{without}.{code}").is_file() for code in (direction.source, direction.target)):
         return f": write the corpus without its extension, as {without}."
-    sides = [path.with_name(f"{path.name}.{code}") for code in (direction.source, direction.target)]
     table = path.with_name(f"{path.name}.tsv")
     present = [side for side in map(_present, sides) if side.is_file()]
     if not present:
         if unpack := how_to_unpack(table):
             return unpack
         if table.is_file():
-            name = shlex.quote(str(table))
-            cuts = [f"cut -f{column} {name} > {shlex.quote(str(side))}" for column, side in enumerate(sides, start=1)]
-            return f", only {table.name}; if its first column is {direction.source}, split it with: {' && '.join(cuts)}"
+            return (
+                f", only {table.name}; if its first column is {direction.source}, name {table.name} in data.train, or "
+                f"split it with: {_columns(table, sides)}"
+            )
     names = _names(path.parent)
     of_side = re.compile(rf"{re.escape(path.name)}\.(?!tsv|doc)[a-z]{{2,3}}")
     of_corpus = [name for name in names if of_side.fullmatch(uncompressed(Path(name)).name)]
@@ -257,6 +289,14 @@ def _hint(prefix: str, direction: Direction, language: str) -> str:
         case ["data", name, _] if (CONFIGS / "corpus" / f"{name}.yaml").is_file():
             return f"; 'python -m nmt.download {name}' downloads it."
     return f"; a corpus PREFIX consists of the files PREFIX.{direction.source} and PREFIX.{direction.target}."
+
+
+def _columns(table: Path, sides: Sequence[Path]) -> str:
+    """The command that writes the columns of a table to files."""
+    name = shlex.quote(str(table))
+    return " && ".join(
+        f"cut -f{column} {name} > {shlex.quote(str(side))}" for column, side in enumerate(sides, start=1)
+    )
 
 
 def _names(folder: Path) -> list[str]:

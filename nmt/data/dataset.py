@@ -20,10 +20,10 @@ from jaxtyping import Int
 from nmt.config.direction import Direction
 from nmt.data.batch import Example
 from nmt.data.cache import cached_folder, content_key
-from nmt.data.corpus import Pairs, ReadLines, corpus_files, iter_pairs, read_pairs
+from nmt.data.corpus import Pairs, corpus_files, iter_pairs, read_pairs
 from nmt.data.documents import NO_CONTEXT, ContextWindow, document_file, earlier_pairs, iter_documents, read_documents
 from nmt.data.filters import Filters
-from nmt.data.known_files import Sources
+from nmt.data.known_files import ReadLines, Sources
 from nmt.errors import Mistake
 from nmt.files import read_json
 from nmt.text import TokenizerPair, changes, normalize

@@ -9,8 +9,9 @@ from jaxtyping import Int
 
 from nmt.config.direction import Direction
 from nmt.data.batch import Example, TokenizedPair
-from nmt.data.corpus import ReadLines, corpus_files
-from nmt.data.known_files import count_lines
+from nmt.data.corpus import corpus_files
+from nmt.data.known_files import ReadLines, count_lines
+from nmt.data.table_corpora import is_table
 from nmt.errors import Mistake
 from nmt.text import EOS
 from nmt.text.compressed import uncompressed
@@ -39,7 +40,9 @@ NO_CONTEXT = ContextWindow()
 
 
 def document_file(prefix: str, direction: Direction) -> Path | None:
-    """The path of a corpus's PREFIX.doc, or None if it has none. Raises Mistake for a missing corpus."""
+    """The path of a corpus's PREFIX.doc, or None if it has none, as a table. Raises Mistake for a missing corpus."""
+    if is_table(prefix):
+        return None
     path = uncompressed(corpus_files(prefix, direction)[0]).with_suffix(".doc")
     return path if path.is_file() else None
 

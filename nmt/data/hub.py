@@ -1,4 +1,4 @@
-"""Downloads parallel datasets from the Hugging Face Hub as aligned text files."""
+"""Writes parallel datasets, from the Hugging Face Hub or from a folder, as aligned text files."""
 
 import logging
 import re
@@ -18,21 +18,39 @@ from nmt.files import atomic_write
 logger = logging.getLogger(__name__)
 
 _NAME = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
+_FOLDER = ("/", "./", "../")
+"""How the name of a folder begins; any other name is that of a dataset on the Hub."""
 # The names of splits on the Hub, and our names for them.
 _SPLITS = {"validation": "valid", "dev": "valid"}
+_ADVICE = ("Check its name and the network connection.", "Check the files in the folder.")
 _LINE_END = re.compile(r"[\r\n]+")
 _LOG_EVERY = 100_000
 
 
 def checked_name(name: str) -> str:
-    """Returns the name of a dataset on the Hub. Raises Mistake if it is malformed or is also a local path."""
+    """Returns the name of a dataset on the Hub, or of a folder: ./FOLDER, ../FOLDER or /FOLDER.
+
+    Raises Mistake for a folder that does not exist, and for a name that is malformed or is also a local path.
+    """
+    if name.startswith(_FOLDER):
+        if not Path(name).is_dir():
+            raise Mistake(
+                f"There is no folder {name}; check the path, or write hub:OWNER/SET for a dataset on the Hub."
+            )
+        return name
     if not _NAME.fullmatch(name):
         raise Mistake(f"'{name}' is not the name of a dataset on the Hugging Face Hub; write hub:OWNER/SET.")
     if Path(name).exists():
         raise Mistake(
-            f"{name} is a local path, which hides the dataset of that name; run the command in another folder."
+            f"{name} is a local path, which hides the dataset of that name: write hub:./{name} for the folder, or run "
+            "the command in another folder."
         )
     return name
+
+
+def stored_name(name: str) -> str:
+    """The name under which a dataset is stored, and by which data.name refers to it."""
+    return Path(name).resolve().name if name.startswith(_FOLDER) else name
 
 
 def write_splits(name: str, config: str | None, languages: Direction, folder: Path) -> list[Path]:
@@ -65,6 +83,9 @@ def write_splits(name: str, config: str | None, languages: Direction, folder: Pa
 
 def _loaded(name: str, config: str | None) -> Any:
     try:
+        if any(Path(name, file).is_file() for file in ("dataset_dict.json", "state.json")):  # of save_to_disk
+            dataset = datasets.load_from_disk(name)
+            return {"train": dataset} if isinstance(dataset, datasets.Dataset) else dataset
         return datasets.load_dataset(name, config)
     # The network and the underlying libraries can raise any exception.
     except Exception as error:
@@ -76,7 +97,7 @@ def _loaded(name: str, config: str | None) -> Any:
             if (config or datasets.get_dataset_default_config_name(name)) not in known:
                 raise Mistake(f"Dataset '{name}' needs another hub_config: {_shortened(error)}") from error
         raise DownloadFailed(
-            f"Dataset '{name}' could not be loaded. Check its name and the network connection. {_shortened(error)}"
+            f"Dataset '{name}' could not be loaded. {_ADVICE[name.startswith(_FOLDER)]} {_shortened(error)}"
         ) from error
 
 

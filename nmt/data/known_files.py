@@ -11,7 +11,7 @@ read through `Sources`, which compares it with the digests in its key.
 import hashlib
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +21,9 @@ from nmt.data.cache import content_key, file_digest
 from nmt.errors import CheckFailed, Mistake
 from nmt.files import write_json
 from nmt.text.lines import iter_lines, may_be_cut
+
+ReadLines = Callable[[Path], Iterator[str]]
+"""How the lines of a file are read: `iter_lines`, or what yields the same lines and checks or records the file."""
 
 # A file that changes twice within one tick of the file system's clock has the same time after both changes.
 _SETTLED = 2.0  # seconds

@@ -14,9 +14,8 @@ from datasets import Dataset, Features, List, Value
 from datasets.arrow_writer import ArrowWriter
 
 from nmt.data.cache import cached_folder, content_key
-from nmt.data.corpus import ReadLines
 from nmt.data.dataset import TrainingData
-from nmt.data.known_files import Sources, count_lines
+from nmt.data.known_files import ReadLines, Sources, count_lines
 from nmt.data.seen_texts import SeenTexts
 from nmt.errors import Mistake
 from nmt.files import read_json

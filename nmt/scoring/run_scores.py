@@ -13,7 +13,7 @@ from pydantic import Field
 
 from nmt.config.stored import Number, Stored, read_stored
 from nmt.data.cache import content_key, file_digest
-from nmt.data.corpus import file_pair
+from nmt.data.corpus import iter_sources, source_file
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.translatable import UnknownLines
 from nmt.errors import MissingFile, Mistake
@@ -30,7 +30,7 @@ from nmt.scoring.alignment_error import Links, alignment_error
 from nmt.scoring.forced_scores import Perplexity, log_probs, perplexity
 from nmt.scoring.test_sets import SENTENCES, TestSet, split_test_set
 from nmt.text import detokenizer, normalize
-from nmt.text.lines import iter_lines, read_lines
+from nmt.text.lines import read_lines
 
 logger = logging.getLogger(__name__)
 
@@ -202,14 +202,13 @@ def conditions(
 def training_counts(run: LoadedRun) -> Counter[str]:
     """How often each source word occurs in the run's training corpus; empty if one of its files is missing."""
     data = run.settings.data
-    files = {prefix: file_pair(prefix, run.direction)[0] for prefix in data.train}
-    if not all(file.is_file() for file in files.values()):
-        return Counter()
     counts = Counter[str]()
-    for prefix, file in files.items():
+    for prefix in data.train:
+        if not source_file(prefix, run.direction).is_file():
+            return Counter()
         # A detokenizer takes half a second to build.
         plain = detokenizer(run.direction.source) if data.becomes_plain(prefix) else str
-        for line in iter_lines(file):
+        for line in iter_sources(prefix, run.direction):
             counts.update(words_of(normalize(plain(line))))
     return counts
 

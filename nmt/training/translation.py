@@ -16,13 +16,14 @@ from nmt.config.keys import with_values
 from nmt.config.nodes import make
 from nmt.config.schema import RunSettings, validated
 from nmt.data.batch import Example, collate
-from nmt.data.corpus import check_files, corpus_hashes, file_pair, matching_prefixes, read_pairs
+from nmt.data.corpus import check_files, corpus_hashes, file_pair, matching_prefixes, read_pairs, text_file
 from nmt.data.dataset import encode_pairs, training_dataset
 from nmt.data.detokenized import detokenized
 from nmt.data.documents import check_documents, read_documents
 from nmt.data.drawn_pairs import Draw, DrawnPairs, SubwordSampling
 from nmt.data.filters import Filters
 from nmt.data.plan import Mixing
+from nmt.data.table_corpora import is_table, split_table
 from nmt.data.unicode_noise import UnicodeNoise
 from nmt.data.vocabulary import learned_tokenizers
 from nmt.errors import Mistake
@@ -122,7 +123,7 @@ class Translation(TrainingKind[RunSettings, Seq2Seq]):
 
 @dataclass(frozen=True)
 class ParallelCorpora(Corpora[RunSettings]):
-    """The corpora of a run, as prefixes of aligned files; see nmt.data.corpus."""
+    """The corpora of a run, as prefixes of aligned files or names of tables; see nmt.data.corpus."""
 
     direction: Direction
     train: list[str]
@@ -141,7 +142,7 @@ class ParallelCorpora(Corpora[RunSettings]):
         return corpus_hashes(self.prefixes, self.direction, cache_dir)
 
     def plain(self, cache_dir: Path) -> "ParallelCorpora":
-        """The same corpora, with plain-text copies of those named in data.detokenize.
+        """The same corpora as pairs of files, with plain-text copies of those named in data.detokenize.
 
         The held-out corpora are kept as they are too, so that the overlap filter finds their sentences in both forms.
         Warns about names in data.detokenize that are neither corpora of the run nor files.
@@ -164,7 +165,8 @@ class ParallelCorpora(Corpora[RunSettings]):
         )
 
     def _plain(self, prefix: str, cache_dir: Path) -> str:
-        return detokenized(prefix, self.direction, cache_dir) if prefix in self.detokenize else prefix
+        files = split_table(text_file(prefix), self.direction, cache_dir) if is_table(prefix) else prefix
+        return detokenized(files, self.direction, cache_dir) if prefix in self.detokenize else files
 
     def learn_tokenizers(self, settings: RunSettings, cache_dir: Path, *, smaller: bool) -> TokenizerPair:
         return learned_tokenizers(self.train, self.direction, settings.tokenizer, cache_dir, smaller)

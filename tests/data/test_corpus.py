@@ -258,7 +258,9 @@ def test_a_table_is_named_and_the_remedy_splits_it(tmp_path: Path, direction: Di
     with pytest.raises(Mistake, match=rf"M\.en, only M\.tsv\.gz; unpack it with: gunzip -k {prefix}\.tsv\.gz$"):
         check_files([prefix], direction)
     Path(f"{prefix}.tsv").write_text("one\tmột\ntwo\thai\n", encoding="utf-8")
-    with pytest.raises(Mistake, match=r"only M\.tsv; if its first column is en, split it with: cut -f1 ") as caught:
+    with pytest.raises(
+        Mistake, match=r"only M\.tsv; if its first column is en, name M\.tsv in data\.train, or split it with: cut -f1 "
+    ) as caught:
         check_files([prefix], direction)
     subprocess.run(["sh", "-c", str(caught.value).partition("with: ")[2]], check=True)
     assert read_aligned(prefix, direction) == (["one", "two"], ["một", "hai"])

@@ -3,12 +3,13 @@
 import json
 from pathlib import Path
 
+import datasets
 import pytest
 
 from nmt.config.direction import Direction
 from nmt.data.corpus import read_parallel
 from nmt.data.fetch import DownloadFailed
-from nmt.data.hub import checked_name, write_splits
+from nmt.data.hub import checked_name, stored_name, write_splits
 from nmt.errors import Mistake
 
 LANGUAGES = Direction("en", "vi")
@@ -80,7 +81,7 @@ def test_other_errors_of_the_library_do_not_blame_the_configuration(
         write_splits(a_set(tmp_path / "set", [{"en": "one", "vi": "một"}]), None, LANGUAGES, tmp_path / "out")
 
 
-@pytest.mark.parametrize("name", ["", "json", "a/b/c", "../etc", "a b/c", "/a", ".hidden/a", "a/.."])
+@pytest.mark.parametrize("name", ["", "json", "a/b/c", "a b/c", ".hidden/a", "a/.."])
 def test_a_malformed_name_is_refused(name: str) -> None:
     with pytest.raises(Mistake, match="is not the name of a dataset on the Hugging Face Hub; write hub:OWNER/SET"):
         checked_name(name)
@@ -95,7 +96,7 @@ def test_a_name_hidden_by_a_folder_is_refused(tmp_path: Path, monkeypatch: pytes
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data" / "envi").mkdir(parents=True)
     with pytest.raises(
-        Mistake, match="data/envi is a local path, which hides the dataset of that name; run the command in another"
+        Mistake, match=r"data/envi is a local path, which hides the dataset of that name: write hub:\./data/envi for"
     ):
         checked_name("data/envi")
 
@@ -125,3 +126,29 @@ def test_two_validation_splits_are_refused(tmp_path: Path, monkeypatch: pytest.M
         Mistake, match="has two validation splits among validation, dev, but nmt reads only one; choose"
     ):
         write_splits("owner/set", None, LANGUAGES, tmp_path / "out")
+
+
+@pytest.mark.parametrize("saved", [False, True])
+def test_a_folder_is_a_dataset_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, saved: bool) -> None:
+    monkeypatch.chdir(tmp_path)
+    if saved:
+        datasets.Dataset.from_list(PAIRS).save_to_disk("mine")
+    else:
+        a_set(tmp_path / "mine", [dict(pair) for pair in PAIRS])
+    name = checked_name("./mine")
+    assert (stored_name(name), stored_name(str(tmp_path / "mine")), stored_name("a/b")) == ("mine", "mine", "a/b")
+    write_splits(name, None, LANGUAGES, tmp_path / "out")
+    files = (tmp_path / "out" / f"train.{language}" for language in ("en", "vi"))
+    assert read_parallel(*files) == (["one", "two lines", "\u2028"], ["một", "hai", ""])
+
+
+@pytest.mark.parametrize("name", ["./absent", "../absent", "/absent"])
+def test_a_missing_folder_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(Mistake, match=rf"There is no folder {name}; check the path, or write hub:OWNER/SET for"):
+        checked_name(name)
+
+
+def test_a_folder_without_data_does_not_blame_the_network(tmp_path: Path) -> None:
+    with pytest.raises(DownloadFailed, match=r"could not be loaded\. Check the files in the folder\."):
+        write_splits(f"{tmp_path}/", None, LANGUAGES, tmp_path / "out")
