@@ -12,6 +12,9 @@ from nmt.evaluation.scores import RESAMPLES, References, check_lines
 TRIALS = 10_000
 """sacrebleu's number of trials for approximate randomization."""
 
+DECIMALS = 2
+"""Scores that are equal when printed are not said to differ, however sure the test is."""
+
 # A multiple of 32, so that the random bits of several blocks are those of one draw.
 _BLOCK = 320
 
@@ -26,15 +29,19 @@ def approximate_randomization(
     In contrast to sacrebleu, trials that equal the observed difference count too: if only a few sentences differ,
     leaving them out makes p far too small. p is not corrected for the number of systems: see `holm`.
 
-    p is 1 for the first system, for a score equal to the first system's, and for a single line. Raises Mistake if the
-    numbers of lines differ or there are no lines.
+    p is 1 for the first system, for a score that equals the first system's in the decimals that are printed, and for a
+    single line. Raises Mistake if the numbers of lines differ or there are no lines.
     """
     for hypotheses in systems:
         check_lines(hypotheses, references)
     first, *others = [_line_counts(hypotheses, references, metric) for hypotheses in systems]
     p_values = [1.0]
     for other in others:
-        observed = abs(np.subtract(*(_bleu(counts.sum(axis=0, keepdims=True), metric) for counts in (first, other))))
+        scores = [_bleu(counts.sum(axis=0, keepdims=True), metric).item() for counts in (first, other)]
+        if _printed_alike(*scores):
+            p_values.append(1.0)
+            continue
+        observed = abs(np.subtract(*scores))
         generator, reached = _generator(), 0
         for start in range(0, trials, _BLOCK):
             # Seed, generator and draws are sacrebleu's, in blocks because a large test set would need gigabytes.
@@ -57,8 +64,8 @@ def multi_bootstrap(
     runs (Rao & Wu 1988). p is the share of resamples whose difference lies at least as far from the mean of all
     resampled differences as the observed difference from 0; the observed difference counts as one more resample. With
     a few runs, the test is cautious (docs/explanation/search.md). p is not corrected for the number of settings: see
-    `holm`. It is 1 for the first setting, for equal means, and for a single line, whose resamples are all the same.
-    Raises Mistake as `approximate_randomization` does.
+    `holm`. It is 1 for the first setting, for means that are printed alike, and for a single line, whose resamples are
+    all the same. Raises Mistake as `approximate_randomization` does.
     """
     for runs in settings:
         for hypotheses in runs:
@@ -79,6 +86,9 @@ def multi_bootstrap(
         resampled.append(scores[drawn_runs.T, np.arange(1, resamples + 1)].mean(axis=0))
     p_values = [1.0]
     for mean, means in zip(observed[1:], resampled[1:], strict=True):
+        if _printed_alike(mean, observed[0]):
+            p_values.append(1.0)
+            continue
         differences = means - resampled[0]
         reached = int(np.sum(np.abs(differences - differences.mean()) >= abs(mean - observed[0])))
         p_values.append((reached + 1) / (resamples + 1))
@@ -96,6 +106,10 @@ def holm(p_values: Sequence[float]) -> list[float]:
         largest = max(largest, min(1.0, p_values[number] * (len(p_values) - rank)))
         corrected[number] = largest
     return corrected
+
+
+def _printed_alike(score: float, other: float) -> bool:
+    return f"{score:.{DECIMALS}f}" == f"{other:.{DECIMALS}f}"
 
 
 def _generator() -> np.random.Generator:

@@ -2,7 +2,7 @@
 
 import math
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -14,6 +14,8 @@ from nmt.attention.scorers import Dot, General, NoScore, ScaledDot
 from nmt.attention.windows import Global
 from nmt.errors import Mistake
 from nmt.models import Transformer
+from nmt.models.lstmn import LSTMN
+from nmt.models.norms import LayerNorm
 from nmt.runs.load import LoadedRun
 
 POSITIONS = 1024
@@ -67,6 +69,40 @@ def require_no_context(run: LoadedRun, format: str) -> None:
         raise Mistake(
             f"{format} supports only models that read one sentence, but {run.directory.path} also reads earlier "
             "ones (context): export the run that it started from, or one trained with context=none."
+        )
+
+
+def require_marian_or_pegasus(run: LoadedRun) -> Transformer:
+    """The run's model, if Marian or Pegasus of `transformers` has all its parts; otherwise raises a Mistake."""
+    model = require_plain_transformer(run, "hugging_face")
+    first: Any = model.encoder[0]  # nn.ModuleList does not know the class of its modules
+    if not isinstance(first.around_attention.norm, LayerNorm):
+        raise Mistake(
+            f"hugging_face supports only norm@model=layer_norm, not scale_norm, which {run.directory.path} uses: "
+            "use ctranslate2 or onnx, which support both."
+        )
+    if model.norm_first and not run.tokenizers.joint:
+        raise Mistake(
+            f"hugging_face does not support model.norm_first=true with tokenizer.joint=false, which "
+            f"{run.directory.path} uses, because Pegasus has one vocabulary: use ctranslate2 or onnx, which "
+            "support both."
+        )
+    return model
+
+
+def require_two_graphs(run: LoadedRun) -> None:
+    """Raises Mistake for a model that cannot be written as an encoder and a step in ONNX."""
+    path = run.directory.path
+    require_no_context(run, "onnx")
+    if run.precision != "float32":
+        raise Mistake(
+            f"onnx is exported from float32 weights, but {path} is loaded with precision={run.precision}: load "
+            "it with precision=float32."
+        )
+    if any(isinstance(module, LSTMN) and name.startswith("encoder") for name, module in run.model.named_modules()):
+        raise Mistake(
+            f"onnx does not support encoder@model=lstmn, which {path} uses, because it attends to its own "
+            "past at every source piece: export a run with another encoder, or use engine=torch."
         )
 
 

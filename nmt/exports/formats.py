@@ -12,6 +12,7 @@ from packaging.requirements import Requirement
 
 from nmt.decoding.binding import bind
 from nmt.errors import Mistake
+from nmt.exports.folding import require_marian_or_pegasus, require_plain_transformer, require_two_graphs
 from nmt.exports.parity import Exported, comparison_search, forced_log_probs, stepwise_log_probs
 from nmt.runs.load import LoadedRun, load_run
 from nmt.runs.search import Engine, build_translator
@@ -24,6 +25,8 @@ class Format(NamedTuple):
 
     quantizations: tuple[str, ...]
     """The number formats in which it can store the weights."""
+    check: Callable[[LoadedRun], object]
+    """Raises Mistake for a model that it does not support, even if its libraries are missing."""
     write: Callable[[LoadedRun, Path, str], None]
     """Writes a run to an existing folder, with the weights in a number format."""
     open: Callable[[LoadedRun, Path, str], Exported]
@@ -79,13 +82,15 @@ def _install(extra: str) -> str:
 def write_format(run: LoadedRun, format: str, folder: Path, quantization: str) -> None:
     """Writes a run to an existing folder.
 
-    Raises Mistake if the format's packages are missing or broken, or if it does not support the model or the number
-    format.
+    Raises Mistake if the format does not support the model or the number format, or if its packages are missing or
+    broken.
     """
-    check_extra(format)
     known = FORMATS[format].quantizations
     if quantization not in known:
         raise Mistake(f"quantization is {quantization}, but with format={format} it must be {' or '.join(known)}.")
+    # Before the packages, which nobody should install for a model that they cannot hold.
+    FORMATS[format].check(run)
+    check_extra(format)
     with importing(format):
         FORMATS[format].write(run, folder, quantization)
 
@@ -203,11 +208,36 @@ def _opened_by(open_engine: Callable[[LoadedRun, Path, str], Engine]) -> Callabl
 
 _OF_CTRANSLATE2 = ("float32", "int8", "int16", "float16", "bfloat16")
 FORMATS = {
-    "ctranslate2": Format(_OF_CTRANSLATE2, _write_ctranslate2, _opened_by(_ctranslate2_engine)),
-    "hugging_face": Format(("float32",), _write_hugging_face, _open_hugging_face),
-    "onnx": Format(("float32", "int8"), _write_onnx, _opened_by(_onnx_engine)),
-    "argos": Format(_OF_CTRANSLATE2, _write_argos, _open_argos),
-    "run": Format(("float32", "int8"), _write_run, _open_run),
+    "ctranslate2": Format(
+        quantizations=_OF_CTRANSLATE2,
+        check=partial(require_plain_transformer, format="ctranslate2"),
+        write=_write_ctranslate2,
+        open=_opened_by(_ctranslate2_engine),
+    ),
+    "hugging_face": Format(
+        quantizations=("float32",),
+        check=require_marian_or_pegasus,
+        write=_write_hugging_face,
+        open=_open_hugging_face,
+    ),
+    "onnx": Format(
+        quantizations=("float32", "int8"),
+        check=require_two_graphs,
+        write=_write_onnx,
+        open=_opened_by(_onnx_engine),
+    ),
+    "argos": Format(
+        quantizations=_OF_CTRANSLATE2,
+        check=partial(require_plain_transformer, format="argos"),
+        write=_write_argos,
+        open=_open_argos,
+    ),
+    "run": Format(
+        quantizations=("float32", "int8"),
+        check=lambda run: None,
+        write=_write_run,
+        open=_open_run,
+    ),
 }
 ENGINES = {"ctranslate2": _ctranslate2_engine, "onnx": _onnx_engine}
 """The function that opens the engine, for each format that can translate in place of torch."""

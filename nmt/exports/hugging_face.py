@@ -19,11 +19,10 @@ from nmt.decoding.sampling import Sampling
 from nmt.decoding.translator import batches_by_length
 from nmt.errors import Mistake
 from nmt.exports.damage import DamagedExport
-from nmt.exports.folding import POSITIONS, Projection, folded, require_plain_transformer
+from nmt.exports.folding import POSITIONS, Projection, folded, require_marian_or_pegasus
 from nmt.exports.model_card import model_card
 from nmt.files import write_bytes, write_json
 from nmt.models import Transformer
-from nmt.models.norms import LayerNorm
 from nmt.runs.load import LoadedRun, system_errors
 from nmt.runs.search import longest_source, search_config
 from nmt.text import BOS, EOS, PAD, UNK, Tokenizer, normalize
@@ -42,8 +41,7 @@ def write_hugging_face(run: LoadedRun, folder: Path) -> None:
     MarianMTModel, a pre-norm one a PegasusForConditionalGeneration. Raises Mistake for a model that neither of
     them supports.
     """
-    model = require_plain_transformer(run, "hugging_face")
-    _require_known_parts(run, model)
+    model = require_marian_or_pegasus(run)
     exported = _fresh_model(run, model)
     weights = _weights(model)
     state = exported.state_dict()
@@ -165,22 +163,6 @@ class HuggingFaceModel:
 
     def _ids(self, texts: list[str]) -> list[list[int]]:
         return self.tokenizer(texts).input_ids if texts else []
-
-
-def _require_known_parts(run: LoadedRun, model: Transformer) -> None:
-    """Raises Mistake if a part of the model exists in neither Marian nor Pegasus."""
-    first: Any = model.encoder[0]  # nn.ModuleList does not know the class of its modules
-    if not isinstance(first.around_attention.norm, LayerNorm):
-        raise Mistake(
-            f"hugging_face supports only norm@model=layer_norm, not scale_norm, which {run.directory.path} uses: "
-            "use ctranslate2 or onnx, which support both."
-        )
-    if model.norm_first and not run.tokenizers.joint:
-        raise Mistake(
-            f"hugging_face does not support model.norm_first=true with tokenizer.joint=false, which "
-            f"{run.directory.path} uses, because Pegasus has one vocabulary: use ctranslate2 or onnx, which "
-            "support both."
-        )
 
 
 def _fresh_model(run: LoadedRun, model: Transformer) -> Any:

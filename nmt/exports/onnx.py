@@ -17,10 +17,10 @@ from nmt.attention import SiteWatch, VisibleKeys
 from nmt.config.nodes import make
 from nmt.decoding.beam import BeamSearch
 from nmt.errors import Mistake
-from nmt.exports.folding import require_no_context
+from nmt.exports.folding import require_two_graphs
 from nmt.files import write_json
 from nmt.models.base import Seq2Seq
-from nmt.models.lstmn import LSTMN, Recurrence
+from nmt.models.lstmn import Recurrence
 from nmt.models.recurrent import Memory as RecurrentMemory
 from nmt.runs.directory import RunDirectory, tokenizer_hashes
 from nmt.runs.load import LoadedRun
@@ -175,20 +175,9 @@ def write_onnx(run: LoadedRun, folder: Path, *, int8: bool = False) -> None:
 
 def _exportable(run: LoadedRun) -> Seq2Seq:
     """A copy of the model on the CPU with ONNX's recurrent operators. Raises Mistake if it cannot be exported."""
-    path = run.directory.path
-    require_no_context(run, "onnx")
-    if run.precision != "float32":
-        raise Mistake(
-            f"onnx is exported from float32 weights, but {path} is loaded with precision={run.precision}: load "
-            "it with precision=float32."
-        )
+    require_two_graphs(run)
     model = copy.deepcopy(run.model).cpu()
     for name, module in list(model.named_modules()):
-        if isinstance(module, LSTMN) and name.startswith("encoder"):
-            raise Mistake(
-                f"onnx does not support encoder@model=lstmn, which {path} uses, because it attends to its own "
-                "past at every source piece: export a run with another encoder, or use engine=torch."
-            )
         if isinstance(module, nn.LSTM | nn.GRU):
             model.set_submodule(name, OnnxRecurrence(module))
     return model

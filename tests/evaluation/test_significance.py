@@ -83,6 +83,20 @@ def test_p_is_1_for_equal_scores_a_single_system_and_a_single_line() -> None:
     assert approximate_randomization([references[:1], systems[0][:1]], [references[:1]], BLEU, trials=99) == [1, 1]
 
 
+def test_scores_that_are_printed_alike_do_not_differ() -> None:
+    """Both BLEU are printed as 0.00, but one is larger than the other in nearly every trial."""
+    references, _ = corpus(2000)
+    wrong = ["x " * 11 for _ in references]
+    better = [
+        f"{line.split()[0]} {line.split()[1]} {'x ' * 9}" if n < 1 else wrong[0] for n, line in enumerate(references)
+    ]
+    scores = [BLEU.corpus_score(each, [references]).score for each in (wrong, better)]
+    assert scores[0] != scores[1]
+    assert [f"{score:.2f}" for score in scores] == ["0.00", "0.00"]
+    assert approximate_randomization([wrong, better], [references], BLEU, trials=99) == [1, 1]
+    assert multi_bootstrap([[wrong], [better]], [references], BLEU, 99) == [1, 1]
+
+
 def test_the_correction_for_several_comparisons_is_holm_s() -> None:
     """By rank, multiplied by 4, 3, 2 and 1, and never below a smaller one."""
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])

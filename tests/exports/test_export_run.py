@@ -344,6 +344,19 @@ def test_a_missing_or_newer_package_is_one_sentence(monkeypatch: pytest.MonkeyPa
         formats.check_extra("ctranslate2")
 
 
+@pytest.mark.parametrize("format", ["ctranslate2", "hugging_face", "argos"])
+def test_a_model_is_refused_before_a_missing_package(run: Path, monkeypatch: pytest.MonkeyPatch, format: str) -> None:
+    trained = load_run(run, "cpu")
+    recurrent = trained._replace(model=torch.nn.Identity())
+
+    def missing(name: str) -> str:
+        raise formats.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(formats.metadata, "version", missing)
+    with pytest.raises(Mistake, match=f"{format} supports only Transformers, but .* is a Identity model: use onnx"):
+        formats.write_format(recurrent, format, run, "float32")
+
+
 @pytest.mark.parametrize(
     ("format", "package"),
     [
