@@ -48,12 +48,15 @@ model = Bahdanau(
 )
 
 # %% [markdown]
-# ## The encoder: section 3.2
+# ## The encoder: section 3.2 and appendix A.2.1
 #
 # A bidirectional recurrent network reads the source. The annotation of word $j$ joins the states of both directions, so
 # it summarizes the words before and after it:
 #
-# $$h_j = \left[ \overrightarrow{h}_j^\top ; \overleftarrow{h}_j^\top \right]^\top$$
+# $$h_j = \left[ \overrightarrow{h}_j^\top ; \overleftarrow{h}_j^\top \right]^\top \qquad (7)$$
+#
+# Each direction is the gated unit of the decoder (below) without the context, and starts from zeros. The two directions
+# share the embeddings, but no other weights.
 #
 # ```{literalinclude} ../../nmt/models/encoders.py
 # :pyobject: Bidirectional
@@ -117,6 +120,8 @@ print("alpha =", alpha.numpy().round(3), " c =", (alpha @ h).numpy().round(3))
 #
 # The context enters the recurrence, beside the previous word and the previous state:
 #
+# $$p(y_i \mid y_1, \ldots, y_{i-1}, x) = g(y_{i-1}, s_i, c_i) \qquad (4)$$
+#
 # $$s_i = f(s_{i-1}, y_{i-1}, c_i)$$
 #
 # $f$ is a gated unit:
@@ -150,7 +155,8 @@ print("alpha =", alpha.numpy().round(3), " c =", (alpha @ h).numpy().round(3))
 # $$p(y_i \mid s_i, y_{i-1}, c_i) \propto \exp(y_i^\top W_o t_i)$$
 #
 # The paper contradicts itself here: equation 4 and the left side above have $s_i$, the readout has $s_{i-1}$. The code
-# follows the readout.
+# follows the readout. The paper leaves the biases out of its equations; the code has them, except in the alignment
+# model.
 #
 # ```{literalinclude} ../../nmt/models/bahdanau.py
 # :pyobject: Bahdanau.read_out
@@ -200,5 +206,16 @@ axes = cross.plot(title="Bahdanau: each row is the word that the step predicts")
 # The classifier "con" is predicted by looking at the noun that it belongs to. At "một" the weights are spread,
 # because "a" is what comes anyway: a word that the model can predict without the source needs no attention.
 #
-# On the project's embedded corpus, `python -m nmt.train model=bahdanau scorer=additive` trains this model in minutes,
-# and `experiment=bahdanau2015` has the paper's sizes and optimizer. Next: [Luong et al. 2015](luong2015.py).
+# ## What the paper does differently
+#
+# - **Sizes** (A.2.3): $n = 1000$ units in the decoder and in each direction of the encoder, embeddings of $m = 620$,
+#   $n' = 1000$ hidden units in the alignment model, $l = 500$ after the maxout. Here they are 48, 24, 24, 48 and 24.
+# - **Words** (4.1): the 30,000 most frequent ones of each language; all others are one word, [UNK].
+# - **Initial weights** (B.1): recurrent matrices are orthogonal; $W_a$ and $U_a$ are normal with a deviation of 0.001;
+#   $v_a$ and the biases are 0; all others are normal with a deviation of 0.01. Here they are torch's.
+# - **Training** (B.2): Adadelta with $\epsilon = 10^{-6}$ and $\rho = 0.95$, 80 sentences of similar lengths per
+#   update, gradients cut to a norm of 1. Here: Adam and 32 sentences.
+#
+# `experiment=bahdanau2015` has the paper's sizes and optimizer; the file says what still differs. On the embedded
+# corpus, `python -m nmt.train model=bahdanau scorer=additive` trains a small model in minutes. Next:
+# [Luong et al. 2015](luong2015.py).

@@ -65,7 +65,8 @@ def luong(window=Global):
 # $$p(y_t \mid y_{<t}, x) = \mathrm{softmax}(W_s \tilde h_t) \qquad (6)$$
 #
 # With input feeding (section 3.3), $\tilde h_{t-1}$ is concatenated with the next input, so that the decoder knows what
-# it attended to before.
+# it attended to before; at the first step it is 0. With several layers, $h_t$ and $\bar h_s$ are the states of the top
+# layer.
 #
 # ```{literalinclude} ../../nmt/models/luong.py
 # :pyobject: Luong.advance
@@ -73,6 +74,8 @@ def luong(window=Global):
 # ```
 #
 # ## Global attention: section 3.1
+#
+# The context $c_t$ is the mean of the source states, weighted by
 #
 # $$a_t(s) = \mathrm{align}(h_t, \bar h_s)
 # = \frac{\exp(\mathrm{score}(h_t, \bar h_s))}{\sum_{s'} \exp(\mathrm{score}(h_t, \bar h_{s'}))} \qquad (7)$$
@@ -104,6 +107,9 @@ def luong(window=Global):
 #
 # $$a_t = \mathrm{softmax}(W_a h_t) \qquad (8)$$
 #
+# For a short sentence, only its first rows are used. In a sentence with more positions than rows, the paper ignores the
+# words at the end (footnote 6); the code refuses the sentence.
+#
 # ```{literalinclude} ../../nmt/attention/scorers.py
 # :pyobject: Location
 # :language: python
@@ -131,6 +137,25 @@ torch.testing.assert_close(score(location), (location.weight[0] @ h_t).detach())
 print("general:", score(general).numpy().round(3))
 
 # %% [markdown]
+# The first step of a whole model, checked against equations 5 to 7 with input feeding:
+
+# %%
+model = luong()
+source = tiny_language.ids([[*tiny_language.HELD_OUT[0], "</s>"]], tiny_language.SOURCE_WORDS)
+target = torch.tensor([[tiny_language.TARGET_WORDS.index("<s>")]])
+with torch.no_grad():
+    annotations, first = model.annotate(model.source_embedding(source), source != 0)
+    logits = model(source, source != 0, target)[0, 0]
+
+    states, W_a = annotations[0], model.attention.attention.scorer.weight[0].T
+    fed = torch.cat([model.target_embedding(target)[0, 0], first.attentional[0]])  # [y_0; h~_0], and h~_0 = 0
+    h_1 = model.cells[0](fed[None], (first.hidden[:, 0], first.cell[:, 0]))[0][0]
+    a_1 = torch.softmax(states @ W_a.T @ h_1, dim=0)  # equation 7
+    attentional = torch.tanh(model.combine.weight @ torch.cat([a_1 @ states, h_1]))  # equation 5
+    torch.testing.assert_close(logits, model.output.weight @ attentional)  # equation 6, before the softmax
+print("a_1 =", a_1.numpy().round(3), "before training")
+
+# %% [markdown]
 # ## Local attention: section 3.2
 #
 # A step sees only the source positions in $[p_t - D, p_t + D]$. With local-m, $p_t = t$. With local-p, the center is
@@ -141,7 +166,7 @@ print("general:", score(general).numpy().round(3))
 # $$a_t(s) = \mathrm{align}(h_t, \bar h_s) \exp\left( -\frac{(s - p_t)^2}{2 \sigma^2} \right), \qquad
 # \sigma = \frac{D}{2} \qquad (10)$$
 #
-# In (10), `align` is the softmax inside the window. The products are not normalized again, so a row sums to less than
+# In (10), `align` is the softmax inside the window. The products are not normalized again, so a row sums to at most
 # 1. For local-m past the end of the source, where the paper's window becomes narrower and at last empty, the code
 # keeps the center at the last position.
 #
@@ -203,6 +228,20 @@ axes = maps["local-m, D = 1"].plot(title="Luong, local-m with D = 1")
 # there, and the model is only trained to translate, not to attend where we would. In the local map, blank cells are
 # outside the window: row $t$ sees the columns $t - 1$ to $t + 1$, and the last rows the end of the sentence. "nhỏ"
 # cannot see "small" at all, and is right all the same, for the same reason.
+#
+# ## What the paper does differently
+#
+# - **Encoder** (sections 2, 3.1 and 4): four LSTM layers in one direction; the source is reversed. Here, one layer
+#   reads it in both directions, and its last states pass through $\tanh$ of a linear layer before the decoder starts
+#   from them. `encoder@model=reversed` is the paper's.
+# - **Sizes** (4.1): 1,000 units, embeddings of 1,000, $D = 10$, the 50,000 most frequent words. Here: 48, 24, $D = 1$.
+# - **Initial weights** (4.1): uniform in $[-0.1, 0.1]$. Here only $W_a$ is; the others are torch's.
+# - **Training** (4.1): SGD with a rate of 1 and 128 sentences per update for ten epochs; after five, the rate is halved
+#   after every epoch (with dropout of 0.2: twelve and eight). Gradients are cut to a norm of 5. Here: Adam and 32
+#   sentences.
+#
+# The paper's figures assign the map of step $t$ to the word that the step reads (footnote 14), our pictures to the word
+# that it predicts.
 #
 # See [local attention on your own sentence](../explanation/attention.md#local-attention-on-your-own-sentence), in the
 # lab or in a model that you train; `experiment=luong2015_local_p` has the paper's sizes. Next:

@@ -162,7 +162,8 @@ with torch.no_grad():
 # $$PE_{(pos, 2i)} = \sin(pos / 10000^{2i/d_{\mathrm{model}}}), \qquad
 # PE_{(pos, 2i+1)} = \cos(pos / 10000^{2i/d_{\mathrm{model}}})$$
 #
-# (Some tutorials print the sine twice.)
+# (Some tutorials print the sine twice.) The output layer has the weights of the embeddings: in the paper one matrix for
+# both languages and the output, here, with a vocabulary for each language, the target's for the output.
 #
 # ```{literalinclude} ../../nmt/models/embeddings.py
 # :pyobject: sinusoids
@@ -226,20 +227,33 @@ axes = tiny_language.attend(model).plot(layer=1, title="Transformer: cross atten
 axes = tiny_language.attend(model, site="decoder_self").plot(layer=0, title="Decoder self-attention of layer 1")
 
 # %% [markdown]
-# `python -m nmt.train model=transformer` trains the Transformer on the embedded corpus, and
-# `experiment=transformer_base_iwslt15` has the sizes of the paper's base model.
+# ## What the paper does differently
+#
+# - **Sizes** of the base model (sections 3.1 to 3.3): $N = 6$ layers in each stack, $d_{\mathrm{model}} = 512$,
+#   $d_{ff} = 2048$, $h = 8$ heads of $d_k = d_v = 64$. Here: 2 layers, 48, 96, and 4 heads of 12.
+# - **Dropout** (5.4): 0.1, on the output of each sub-layer and on the sums of embeddings and positions. Here: none.
+#   `nmt` otherwise also applies it to attention weights and inside the feed-forward network, as tensor2tensor does.
+# - **Training** (5.1 to 5.4): Adam with $\beta_1 = 0.9$, $\beta_2 = 0.98$, $\epsilon = 10^{-9}$ and the rate of (3),
+#   about 25,000 tokens of each side per update, label smoothing of 0.1. Here: a fixed rate, 32 sentences, no smoothing.
+# - **Translation** (6.1): the mean of the last five checkpoints, a beam of 4, a length penalty of 0.6, and at most 50
+#   pieces more than the source. Here: one model, greedy search.
+#
+# `python -m nmt.train model=transformer` trains the Transformer on the embedded corpus, with layer norm *before* each
+# sub-layer unless `model.norm_first=false`. `experiment=transformer_base_iwslt15` has the base model's sizes, and the
+# pre-norm and warm-up of tensor2tensor, its authors' own program.
 #
 # ## A worked example from courses
 #
-# Four words, three numbers each, one head: the example of an article that many courses follow.
+# Four words, three numbers each, one head: an example that many courses and articles follow.
 #
 # $$X = \begin{pmatrix} 1 & 0 & 0 \\ 0 & 1 & 0 \\ 1 & 1 & 0 \\ 0 & 0 & 1 \end{pmatrix}, \qquad
 # Q = X W_Q, \quad K = X W_K, \quad V = X W_V, \quad \mathrm{softmax}(Q K^\top / \sqrt{3}) V$$
 #
 # Below are two sets of $W_Q$, $W_K$ and $W_V$. With the first, the scores of the first word are 3, 3, 6, 1 and its
 # output is 0, 1.7094, 1.6699. With the second, which is what numpy's `randint(3, size=(3, 3))` draws three times after
-# `seed(42)`, they are 8, 2, 10, 2 and 0.9852, 1.7417, 0.7565. If your results differ from a text's, compare them with
-# both:
+# `seed(42)`, they are 8, 2, 10, 2 and 0.9852, 1.7417, 0.7565. The results in the Viblo article "Algorithms for
+# Transformer" are those of the second set, and do not follow from the matrices that the article prints. If your results
+# differ from a text's, compare them with both:
 
 # %%
 X = torch.tensor([[1.0, 0, 0], [0, 1, 0], [1, 1, 0], [0, 0, 1]])
