@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from nmt.errors import Mistake
 from scripts.server import cpu_seconds
 
-_CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 _FIREFOX = ("firefox-esr", "firefox")
 _START_SECONDS, _ANSWER_SECONDS = 120, 600
 _SIZE = (1280, 900)
@@ -112,7 +112,7 @@ def chromium() -> Iterator[Browser]:
         arguments = ["--headless=new", "--no-sandbox", "--no-first-run", "--remote-debugging-port=0"]
         arguments += [f"--user-data-dir={profile}", f"--window-size={_SIZE[0]},{_SIZE[1]}"]
         with (
-            _started(_CHROMIUM, arguments, Path(profile) / "DevToolsActivePort") as (process, port),
+            _started(CHROMIUM, arguments, Path(profile) / "DevToolsActivePort") as (process, port),
             sync_playwright() as playwright,
         ):
             connected = playwright.chromium.connect_over_cdp(f"http://127.0.0.1:{port}")
