@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from nmt.files import atomic_folder, locked, read_json, write_json
+from nmt.files import atomic_folder, locked, read_json, remove_parts_of, write_json
 
 logger = logging.getLogger(__name__)
 
@@ -36,8 +36,10 @@ def cached_folder(folder: Path, fill: Callable[[Path], None], task: str) -> Path
     if _is_whole(folder):
         return folder
     lock = folder.with_name(f".{folder.name}.lock")
-    with locked(lock, wait=True, task=task):
+    with locked(lock, wait=True, task=task) as holds_lock:
         try:
+            if holds_lock:
+                remove_parts_of(folder)  # what a process that was killed left behind
             exists = os.path.lexists(folder)
             if not exists or not _is_whole(folder):  # another process may have filled it meanwhile
                 if exists:

@@ -2,16 +2,17 @@
 
 import json
 import logging
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import chain, compress, count, groupby, islice
+from itertools import chain, groupby, repeat
 from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import torch
 from datasets import Dataset, Features, List, Value
 from datasets.arrow_writer import ArrowWriter
@@ -20,13 +21,15 @@ from jaxtyping import Int
 from nmt.config.direction import Direction
 from nmt.data.batch import Example
 from nmt.data.cache import cached_folder, content_key
+from nmt.data.chunks import REASONS, Chunk, Merge, TextFilters, Tokenizing
 from nmt.data.corpus import Pairs, corpus_files, iter_pairs, read_pairs
 from nmt.data.documents import NO_CONTEXT, ContextWindow, document_file, earlier_pairs, iter_documents, read_documents
 from nmt.data.filters import Filters
 from nmt.data.known_files import ReadLines, Sources
-from nmt.errors import Mistake
+from nmt.data.tokenizing_processes import ProcessEnded, number_of_processes, tokenized_chunks
+from nmt.errors import CheckFailed, Mistake
 from nmt.files import read_json
-from nmt.text import TokenizerPair, changes, normalize
+from nmt.text import TokenizerPair
 
 logger = logging.getLogger(__name__)
 
@@ -130,6 +133,8 @@ def training_dataset(
     sources = Sources(files, cache_dir)
     digests = [sources.digests[path] for path in files]
     key = content_key([_FORMAT, len(prefixes), documents, digests, models, filters])
+    # The finished chunks of an interrupted command; only the process that fills the folder writes them.
+    parts = cache_dir / "datasets" / f".{key}.chunks"
     fill = partial(
         _write,
         prefixes=prefixes,
@@ -139,8 +144,16 @@ def training_dataset(
         exclude=exclude,
         documents=documents,
         read=sources.lines,
+        parts=parts,
     )
-    folder = cached_folder(cache_dir / "datasets" / key, fill, "tokenizing this corpus")
+    try:
+        folder = cached_folder(cache_dir / "datasets" / key, fill, "tokenizing this corpus")
+    except ProcessEnded:
+        raise
+    except (Mistake, CheckFailed):
+        shutil.rmtree(parts, ignore_errors=True)  # the same command would fail again
+        raise
+    shutil.rmtree(parts, ignore_errors=True)
     report = Report(**read_json(folder / "report.json"))
     return TrainingData(Dataset.from_file(str(folder / "pairs.arrow")), report.parts), report
 
@@ -171,56 +184,49 @@ def _write(
     exclude: Sequence[str],
     documents: bool,
     read: ReadLines,
+    parts: Path,
 ) -> None:
     """Writes the rows and the report. Reads the training corpora once, without holding their text in memory."""
-    logger.info("Tokenizing the training pairs")
-    changed, dropped, tokens = Counter[str](), Counter[str](), np.zeros(3, dtype=np.int64)
-    parts, same = [0] * len(prefixes), 0
     text_filters = _text_filters(filters, exclude, direction, tokenizers, documents=documents, read=read)
-    kept = _kept_by_text(prefixes, direction, tokenizers, text_filters, read, dropped=dropped, changed=changed)
+    tokenizing = Tokenizing(direction, tokenizers, filters, text_filters)
+    chunks = _chunks(prefixes, direction, read, documents=documents)
+    processes = number_of_processes()
+    logger.info("Tokenizing the training pairs")
     features = Features(_FEATURES | ({"document": Value("int32")} if documents else {}))
-    with ArrowWriter(features=features, path=str(folder / "pairs.arrow")) as writer:
-        while chunk := list(islice(kept, _CHUNK)):
-            *texts, corpora, document_numbers = zip(*chunk, strict=True)
-            source, target = (
-                side.encode_all(list(lines))
-                for lines, side in zip(texts, (tokenizers.source, tokenizers.target), strict=True)
-            )
-            lengths = np.array([[len(ids) + 1 for ids in side] for side in (source, target)]).T
-            passes, dropped_by_length = filters.keep_lengths(lengths)
-            dropped.update(dropped_by_length)
-            for corpus in compress(corpora, passes):
-                parts[corpus] += 1
-            same += sum(one == other for one, other in compress(zip(*texts, strict=True), passes))
-            tokens += [passes.sum(), *lengths[passes].sum(axis=0)]
-            columns = {"source": source, "target": target} | ({"document": document_numbers} if documents else {})
-            writer.write_batch({name: list(compress(column, passes)) for name, column in columns.items()})
+    merge, pairs_read = Merge(len(prefixes)), 0
+    with (
+        ArrowWriter(features=features, path=str(folder / "pairs.arrow")) as writer,
+        closing(tokenized_chunks(chunks, tokenizing, parts, processes)) as tokenized_in_order,
+    ):
+        for chunk, tokenized in tokenized_in_order:
+            sides, numbers = merge.kept(chunk, tokenized)
+            columns = {name: _lists(*side) for name, side in zip(("source", "target"), sides, strict=True)}
+            writer.write_table(pa.table(columns | ({"document": pa.array(numbers)} if documents else {})))
+            before, pairs_read = pairs_read, pairs_read + len(tokenized.reasons)
+            if before // _LOG_EVERY < pairs_read // _LOG_EVERY:
+                logger.info("%s sentence pairs tokenized", f"{pairs_read:,}")
         writer.finalize()
-    kept_pairs, source_tokens, target_tokens = tokens.tolist()
+    source_tokens, target_tokens = merge.tokens.tolist()
+    dropped = dict(zip(REASONS, merge.dropped.tolist(), strict=True))
     report = Report(
-        pairs=kept_pairs + sum(dropped.values()),
-        kept=kept_pairs,
-        parts=parts,
+        pairs=sum(dropped.values()),
+        kept=dropped.pop(""),
+        parts=merge.parts,
         source_tokens=source_tokens,
         target_tokens=target_tokens,
-        dropped=dict(+dropped),  # + removes the reasons that were counted zero times
-        changed=dict(sorted((+changed).items())),
-        same=same,
+        dropped={reason: count for reason, count in dropped.items() if count},
+        changed=dict(sorted((+merge.changed).items())),
+        same=merge.same,
     )
     if not report.kept:
         raise Mistake(f"No training pair is left: {report}; check {', '.join(prefixes)} and the filters.")
     (folder / "report.json").write_text(json.dumps(asdict(report)), encoding="utf-8")
 
 
-class _TextFilters(NamedTuple):
-    """The text filters of pairs and of whole documents; see `Filters.text_filter`."""
-
-    line: Callable[..., str]
-    """For a pair of a corpus without boundaries, which must not contain any held-out line."""
-    document: Callable[..., str] | None
-    """For a whole document, which must not repeat a held-out document; None if boundaries are not read."""
-    line_of_document: Callable[..., str]
-    """For a pair of a document, which must not contain a line of a held-out corpus without boundaries."""
+def _lists(lengths: Int[np.ndarray, " rows"], ids: Int[np.ndarray, " pieces"]) -> pa.ListArray:
+    offsets = np.zeros(len(lengths) + 1, dtype=np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    return pa.ListArray.from_arrays(offsets, pa.array(ids, pa.int32()))
 
 
 def _text_filters(
@@ -231,7 +237,7 @@ def _text_filters(
     *,
     documents: bool,
     read: ReadLines,
-) -> _TextFilters:
+) -> TextFilters:
     lines, singles, texts = list[Pairs](), list[Pairs](), list[Pairs]()
     for prefix in exclude:
         sides = zip(tokenizers, read_pairs(prefix, direction, read), strict=True)
@@ -246,58 +252,33 @@ def _text_filters(
             for _, group in groupby(zip(numbers, zip(*pairs, strict=True), strict=True), key=itemgetter(0))
         ]
         texts.append(Pairs(*(list(side) for side in zip(*joined, strict=True))))
-    line, document, line_of_document = (
-        filters.text_filter(held_out, direction) for held_out in (lines, texts, singles)
-    )
-    return _TextFilters(line, document if documents else None, line_of_document)
+    return TextFilters(*(filters.text_filter(held_out, direction) for held_out in (lines, texts, singles)))
 
 
-def _kept_by_text(
-    prefixes: Sequence[str],
-    direction: Direction,
-    tokenizers: TokenizerPair,
-    filters: _TextFilters,
-    read: ReadLines,
-    *,
-    dropped: Counter[str],
-    changed: Counter[str],
-) -> Iterator[tuple[str, str, int, int]]:
-    """Yields the normalized source and target, corpus number and document number of each pair that the filters keep.
-
-    Updates two counters: `dropped` counts the pairs dropped, by reason, and `changed` the lines changed by
-    normalization, by language and kind of change.
-    """
-    pairs_read = number = 0
-    languages = (direction.source, direction.target)
+def _chunks(prefixes: Sequence[str], direction: Direction, read: ReadLines, *, documents: bool) -> Iterator[Chunk]:
+    """Yields the pairs of all corpora in chunks of about 10,000 pairs, which contain whole documents."""
     for corpus, prefix in enumerate(prefixes):
-        boundaries = document_file(prefix, direction) if filters.document else None
-        numbers = iter_documents(boundaries, read) if boundaries else count()
+        boundaries = document_file(prefix, direction) if documents else None
+        numbers = iter_documents(boundaries, read) if boundaries else repeat(0)
+        pairs, sizes = list[tuple[str, str]](), list[int]()
+        last = -1
         lines_of_pairs = iter_pairs(prefix, direction, read)
-        # Not strict, because count() never ends. Without boundaries, every pair is a group of its own.
-        for _, group in groupby(zip(lines_of_pairs, numbers, strict=False), key=itemgetter(1)):
-            pairs = []
-            for lines, _ in group:
-                pair = []
-                for language, tokenizer, line in zip(languages, tokenizers, lines, strict=True):
-                    kinds = changes(line)
-                    normalized = normalize(line) if kinds else line  # most lines of most corpora stay as they are
-                    pair.append(tokenizer.respelled(normalized))
-                    changed.update(f"{language} {kind}" for kind in kinds)
-                    changed[f"{language} tone marks"] += pair[-1] != normalized
-                pairs_read += 1
-                if pairs_read % _LOG_EVERY == 0:
-                    logger.info("%s sentence pairs read", f"{pairs_read:,}")
-                pairs.append(tuple(pair))
-            number += 1
-            why_whole = ""
-            if boundaries and filters.document:
-                why_whole = filters.document(*("\n".join(side) for side in zip(*pairs, strict=True)))
-            for source, target in pairs:
-                # Lines are checked even if the whole document is dropped: the filters remember every pair they see.
-                of_line = filters.line_of_document(source, target, True) if boundaries else filters.line(source, target)
-                if why := why_whole or of_line:
-                    dropped[why] += 1
-                else:
-                    yield source, target, corpus, number
+        # Not strict, because repeat() never ends.
+        for pair, number in zip(lines_of_pairs, numbers, strict=False):
+            if len(pairs) >= _CHUNK and (number != last or not boundaries):
+                yield _chunk(corpus, pairs, sizes if boundaries else None)
+                pairs, sizes, last = [], [], -1
+            if number != last:
+                sizes.append(0)
+            pairs.append(pair)
+            sizes[-1] += 1
+            last = number
         for _ in chain(lines_of_pairs, numbers if boundaries else ()):
             pass  # to the end, where `read` checks the files
+        if pairs:
+            yield _chunk(corpus, pairs, sizes if boundaries else None)
+
+
+def _chunk(corpus: int, pairs: Sequence[tuple[str, str]], sizes: Sequence[int] | None) -> Chunk:
+    sources, targets = ("\n".join(side) for side in zip(*pairs, strict=True))
+    return Chunk(corpus, sources, targets, None if sizes is None else tuple(sizes))

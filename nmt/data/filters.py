@@ -1,7 +1,6 @@
 """Which training pairs are dropped, and why."""
 
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,8 +8,7 @@ from jaxtyping import Bool, Int
 
 from nmt.config.direction import Direction
 from nmt.data.corpus import Pairs
-from nmt.data.inspection import swapped_check
-from nmt.data.seen_texts import SeenTexts
+from nmt.data.inspection import Check, swapped_check
 from nmt.errors import Mistake
 from nmt.text.normalize import without_punctuation
 
@@ -45,37 +43,36 @@ class Filters:
                 "one, so it must be at least 1."
             )
 
-    def text_filter(self, held_out: Iterable[Pairs], direction: Direction) -> Callable[..., str]:
-        """Returns a function reason(source, target, may_repeat=False) that says why to drop a pair, or '' to keep it.
-
-        The reasons are 'empty', 'duplicate', 'overlap' and 'swapped'; the first one that applies is returned. With
-        may_repeat, no pair counts as a duplicate. A side is a line or a whole document. Sides must be normalized
-        already.
-        """
-        sources, targets, seen = set[str](), set[str](), SeenTexts()
-        for pairs in held_out:
+    def text_filter(self, held_out: Iterable[Pairs], direction: Direction) -> "TextFilter":
+        """The filter of pairs by their text. A side is a line or a whole document."""
+        sources, targets = set[str](), set[str]()
+        for pairs in held_out if self.drop_overlap else ():
             sources.update(map(without_punctuation, pairs.source))
             targets.update(map(without_punctuation, pairs.target))
-        swapped = swapped_check(direction) if self.drop_swapped else None
+        return TextFilter(sources, targets, swapped_check(direction) if self.drop_swapped else None)
 
-        def reason(source: str, target: str, may_repeat: bool = False) -> str:
-            repeated = False
-            if self.drop_duplicates and not may_repeat:
-                # Unambiguous: lines contain no line feed, and both sides of a document have the same number of lines.
-                repeated = seen.add(f"{source}\n{target}")
-            if not source or not target:
-                return "empty"
-            if repeated:
-                return "duplicate"
-            if self.drop_overlap and (without_punctuation(source) in sources or without_punctuation(target) in targets):
-                return "overlap"
-            return "swapped" if swapped and swapped(source, target) else ""
-
-        return reason
-
-    def keep_lengths(self, lengths: Int[np.ndarray, "pairs 2"]) -> tuple[Bool[np.ndarray, " pairs"], Counter[str]]:
-        """Which pairs to keep by the lengths of their sides, and how many are 'too long' or exceed the 'ratio'."""
+    def by_length(
+        self, lengths: Int[np.ndarray, "pairs 2"]
+    ) -> tuple[Bool[np.ndarray, " pairs"], Bool[np.ndarray, " pairs"]]:
+        """Which pairs are too long, and which others exceed the ratio, by the lengths of their sides."""
         too_long = lengths.max(axis=1) > self.max_tokens
-        unequal = ~too_long & (lengths.max(axis=1) > self.max_ratio * lengths.min(axis=1))
-        dropped = Counter({"too long": int(too_long.sum()), "ratio": int(unequal.sum())})
-        return ~(too_long | unequal), dropped
+        return too_long, ~too_long & (lengths.max(axis=1) > self.max_ratio * lengths.min(axis=1))
+
+
+@dataclass(frozen=True)
+class TextFilter:
+    """Says why to drop a pair by its text alone; whether it is a duplicate depends on the pairs before it."""
+
+    sources: Set[str]
+    targets: Set[str]
+    """The held-out sides, as `without_punctuation` writes them."""
+    swapped: Check | None
+
+    def __call__(self, source: str, target: str) -> str:
+        """The first reason that applies of 'empty', 'overlap' and 'swapped', or ''; both sides must be normalized."""
+        if not source or not target:
+            return "empty"
+        held_out = self.sources or self.targets
+        if held_out and (without_punctuation(source) in self.sources or without_punctuation(target) in self.targets):
+            return "overlap"
+        return "swapped" if self.swapped and self.swapped(source, target) else ""

@@ -3,9 +3,15 @@
 import hashlib
 
 import numpy as np
+from jaxtyping import Bool, UInt64
 
 _RECENT = 2**19
 """Digests that are kept in a set, which takes ten times as much memory, before they join the sorted array."""
+
+
+def digest(text: str) -> int:
+    """The 64-bit digest of a text."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
 class SeenTexts:
@@ -20,17 +26,25 @@ class SeenTexts:
 
     def add(self, text: str) -> bool:
         """Adds a text. Returns whether it had been added before."""
-        digest = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
-        if digest in self._recent:
-            return True
-        # A number of numpy's own type: for one of Python, numpy would convert the whole array.
-        index = self._older.searchsorted(np.uint64(digest))
-        if index < len(self._older) and int(self._older[index]) == digest:
-            return True
-        self._recent.add(digest)
+        return bool(self.add_digests(np.array([digest(text)], dtype=np.uint64))[0])
+
+    def add_digests(self, digests: UInt64[np.ndarray, " texts"]) -> Bool[np.ndarray, " texts"]:
+        """Adds texts by their digests, in order. Returns whether each had been added before."""
+        repeated = np.zeros(len(digests), dtype=bool)
+        if len(self._older):
+            index = self._older.searchsorted(digests).clip(max=len(self._older) - 1)
+            repeated = self._older[index] == digests
+        for place, number in enumerate(digests.tolist()):
+            if number in self._recent:
+                repeated[place] = True
+            elif not repeated[place]:
+                self._recent.add(number)
+        self._merge()
+        return repeated
+
+    def _merge(self) -> None:
         if len(self._recent) >= _RECENT:
             recent = np.fromiter(self._recent, dtype=np.uint64, count=len(self._recent))
             self._older = np.concatenate([self._older, recent])
             self._older.sort()
             self._recent.clear()
-        return False

@@ -3,6 +3,7 @@ import os
 import threading
 import time
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -171,3 +172,11 @@ def test_what_is_damaged_is_made_again(tmp_path, caplog, damage):
     assert [(path, path.read_text()) for path in tmp_path.glob("moved/*")] == moved
     assert {path.name for path in tmp_path.iterdir()} <= {"key", "moved"}
     assert not os.path.islink(folder)
+
+
+def test_what_a_killed_process_left_behind_is_removed(tmp_path: Path) -> None:
+    left, other = tmp_path / f".key.{'0' * 16}.part", tmp_path / f".other.{'0' * 16}.part"
+    for folder in (left, other):
+        folder.mkdir()
+    cached_folder(tmp_path / "key", lambda folder: None, "filling")
+    assert sorted(tmp_path.iterdir()) == [other, tmp_path / "key"]

@@ -6,6 +6,7 @@ import pytest
 from nmt.config.direction import Direction
 from nmt.data.corpus import Pairs
 from nmt.data.filters import Filters
+from nmt.data.seen_texts import SeenTexts
 from nmt.errors import Mistake
 
 EN_VI = Direction("en", "vi")
@@ -14,17 +15,21 @@ EN_VI = Direction("en", "vi")
 def test_kept_and_dropped_add_up():
     rng = np.random.default_rng(3)
     lengths = rng.integers(1, 41, (211, 2))
-    keep, dropped = Filters(max_tokens=29, max_ratio=2.0).keep_lengths(lengths)
-    assert keep.sum() + sum(dropped.values()) == 211
-    assert min(dropped.values()) > 0
+    too_long, unequal = Filters(max_tokens=29, max_ratio=2.0).by_length(lengths)
+    assert not (too_long & unequal).any()
+    assert min(too_long.sum(), unequal.sum(), (~(too_long | unequal)).sum()) > 0
 
 
 def kept(
     filters: Filters, pairs: list[tuple[str, str]], *held_out: Pairs, direction: Direction = EN_VI
 ) -> tuple[list[tuple[str, str]], Counter[str]]:
     """The pairs without a reason to drop them, and the number of each reason."""
-    reason = filters.text_filter(held_out, direction)
-    reasons = [reason(*pair) for pair in pairs]
+    text_filter, seen = filters.text_filter(held_out, direction), SeenTexts()
+    reasons = []
+    for pair in pairs:
+        repeated = filters.drop_duplicates and seen.add("\n".join(pair))
+        reason = text_filter(*pair)
+        reasons.append("duplicate" if repeated and reason != "empty" else reason)
     return [pair for pair, why in zip(pairs, reasons, strict=True) if not why], Counter(filter(None, reasons))
 
 
@@ -93,9 +98,9 @@ def test_swapped_pairs_are_dropped_if_one_language_is_vietnamese(direction: str,
 
 def test_limits_are_inclusive_and_symmetric():
     lengths = np.array([[11, 11], [12, 11], [11, 12], [10, 5], [5, 10], [11, 5], [5, 11]])
-    keep, dropped = Filters(max_tokens=11, max_ratio=2.0).keep_lengths(lengths)
-    assert keep.tolist() == [True, False, False, True, True, False, False]
-    assert dropped == {"too long": 2, "ratio": 2}
+    too_long, unequal = Filters(max_tokens=11, max_ratio=2.0).by_length(lengths)
+    assert too_long.tolist() == [False, True, True, False, False, False, False]
+    assert unequal.tolist() == [False, False, False, False, False, True, True]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,179 @@
+"""A corpus is the same however many processes tokenize it, and however often they are interrupted."""
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from nmt.config.direction import Direction
+from nmt.data import dataset, tokenizing_processes
+from nmt.data.chunks import Chunk, TextFilters, TokenizedChunk, Tokenizing
+from nmt.data.filters import Filters
+from nmt.data.tokenizing_processes import ProcessEnded, number_of_processes, tokenized_chunks
+from nmt.text import TokenizerPair
+
+
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dataset, "_CHUNK", 17)
+    monkeypatch.setattr(tokenizing_processes, "_FEW", 2)
+
+
+@pytest.fixture
+def prefixes(write: Callable[..., str], corpus: str, tmp_path: Path) -> list[str]:
+    """Corpora with duplicates across chunks and corpora, empty and long lines, and documents."""
+    english = Path(f"{corpus}.en").read_text().splitlines()
+    vietnamese = Path(f"{corpus}.vi").read_text(encoding="utf-8").splitlines()
+    again = write("again", [*english[50:150], "", "e\u0301", "a b c d"], [*vietnamese[50:150], "x", "y", "z"])
+    texts = write("texts", english[100:160] * 2, vietnamese[100:160] * 2)
+    (tmp_path / "texts.doc").write_text("".join(f"{line // 9}\n" for line in range(120)))
+    return [corpus, again, texts]
+
+
+def built(prefixes: list[str], pair: TokenizerPair, cache: Path, documents: bool = False) -> tuple[bytes, str]:
+    filters = Filters(max_tokens=30, max_ratio=2.5)
+    _, report = dataset.training_dataset(prefixes, Direction("en", "vi"), pair, filters, [], cache, documents=documents)
+    [file] = cache.rglob("pairs.arrow")
+    assert not [*cache.rglob("*.chunks")]
+    return file.read_bytes(), str(report)
+
+
+@pytest.mark.parametrize("documents", [False, True])
+def test_two_processes_write_the_bytes_of_one_and_of_none(
+    prefixes: list[str],
+    pair: TokenizerPair,
+    tmp_path: Path,
+    documents: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    found = []
+    for number, few in ((1, 10**6), (1, 2), (1 if documents else 2, 2)):
+        monkeypatch.setattr(tokenizing_processes, "_FEW", few)
+        monkeypatch.setattr(dataset, "number_of_processes", lambda number=number: number)
+        found.append(built(prefixes, pair, tmp_path / f"cache{len(found)}", documents))
+    assert found[0] == found[1] == found[2]
+    assert "duplicate" in found[0][1]
+    assert "empty" in found[0][1]
+    assert capfd.readouterr().err == ""
+
+
+def test_finished_chunks_are_not_tokenized_again(
+    prefixes: list[str], pair: TokenizerPair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dataset, "number_of_processes", lambda: 1)
+    whole = built(prefixes, pair, tmp_path / "whole")
+    calls, tokenize = [], Tokenizing.__call__
+
+    def stops(self: Tokenizing, chunk: Chunk) -> TokenizedChunk:
+        if len(calls) == 7:
+            raise KeyboardInterrupt
+        calls.append(chunk)
+        return tokenize(self, chunk)
+
+    monkeypatch.setattr(Tokenizing, "__call__", stops)
+    with pytest.raises(KeyboardInterrupt):
+        built(prefixes, pair, tmp_path / "cache")
+    [kept] = (tmp_path / "cache" / "datasets").iterdir()
+    files = sorted(kept.iterdir())
+    assert len(files) == 7
+    # A chunk is whole or does not count.
+    files[0].write_bytes(files[0].read_bytes()[:-1])
+    (kept / "torn.part").touch()
+    monkeypatch.setattr(Tokenizing, "__call__", lambda self, chunk: calls.append(chunk) or tokenize(self, chunk))
+    assert built(prefixes, pair, tmp_path / "cache") == whole
+    assert len(calls) - len({chunk.digest for chunk in calls}) == 1
+
+
+def tokenizing(pair: TokenizerPair) -> Tokenizing:
+    text_filter = Filters().text_filter([], Direction("en", "vi"))
+    return Tokenizing(Direction("en", "vi"), pair, Filters(), TextFilters(text_filter, text_filter, text_filter))
+
+
+def test_a_process_that_is_killed_is_reported(pair: TokenizerPair, tmp_path: Path) -> None:
+    chunks = [Chunk(0, f"one {number}", f"một {number}", None) for number in range(99)]
+    before = children()
+    with closing(tokenized_chunks(chunks, tokenizing(pair), tmp_path / "parts", 2)) as tokenized:
+        next(tokenized)
+        for process in children() - before:
+            os.kill(process, signal.SIGKILL)
+        with pytest.raises(ProcessEnded, match=r"ended with exit code -9, perhaps .* goes on from here; with OMP_NUM"):
+            list(tokenized)
+    assert len([*(tmp_path / "parts").iterdir()]) >= 1
+    # The same ends the processes of an iterator that is abandoned.
+    with closing(tokenized_chunks(chunks, tokenizing(pair), tmp_path / "parts", 2)) as tokenized:
+        next(tokenized)
+    assert children() <= before
+
+
+PARENT = """
+import pickle
+from pathlib import Path
+from nmt.data.chunks import Chunk
+from nmt.data.tokenizing_processes import tokenized_chunks
+tokenizing = pickle.loads(Path("tokenizing").read_bytes())
+chunks = (Chunk(0, f"one {number}", f"{number}", None) for number in range(10**6))
+for chunk, _ in tokenized_chunks(chunks, tokenizing, Path("parts"), 2):
+    print(chunk.digest, flush=True)
+"""
+
+
+def test_the_processes_end_with_the_command(pair: TokenizerPair, tmp_path: Path) -> None:
+    (tmp_path / "tokenizing").write_bytes(pickle.dumps(tokenizing(pair)))
+    package = str(Path(dataset.__file__).parents[2])
+    parent = subprocess.Popen(
+        [sys.executable, "-c", PARENT],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": package},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert parent.stdout is not None
+    parent.stdout.readline()
+    started = children(parent.pid)
+    assert len(started) == 2
+    parent.kill()
+    parent.stdout.close()
+    parent.wait()
+    deadline = time.monotonic() + 30
+    while any(Path(f"/proc/{process}").exists() for process in started):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def children(parent: int | None = None) -> set[int]:
+    """The processes that tokenize for a process."""
+    listed = subprocess.run(["ps", "-eo", "pid,ppid,stat,args"], capture_output=True, text=True, check=True).stdout
+    rows = (line.split(None, 3) for line in listed.splitlines()[1:])
+    return {
+        int(row[0])
+        for row in rows
+        if int(row[1]) == (parent or os.getpid()) and "nmt.data.tokenizing_processes" in row[3] and row[2][0] != "Z"
+    }
+
+
+@pytest.mark.parametrize(
+    ("environment", "number"),
+    [({}, 6), ({"OMP_NUM_THREADS": "2"}, 2), ({"OMP_NUM_THREADS": "1", "LOCAL_WORLD_SIZE": "4"}, 4)],
+)
+def test_the_processes_use_the_cores_of_the_command(
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], number: int
+) -> None:
+    monkeypatch.setattr(tokenizing_processes, "usable_cores", lambda: 6)
+    for name in ("OMP_NUM_THREADS", "LOCAL_WORLD_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert number_of_processes() == number
+
+
+def test_the_processes_do_not_import_torch() -> None:
+    script = "import sys, nmt.data.tokenizing_processes; print({'torch', 'datasets', 'lightning'} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout == "set()\n"
