@@ -29,7 +29,14 @@ const DOT = {
 
 /** q . k / sqrt(d), where d is the width of a head (Vaswani et al. 2017, equation 1). @returns {Scorer} */
 function scaledDot() {
-  return { ...DOT, projectQuery: (query) => query.map((entry) => entry / Math.sqrt(query.length)) };
+  return {
+    ...DOT,
+    projectQuery(query) {
+      const scaled = new Float64Array(query), root = Math.sqrt(query.length);
+      for (let index = 0; index < scaled.length; index++) scaled[index] /= root;
+      return scaled;
+    },
+  };
 }
 
 /** q . W k (Luong et al. 2015, section 3.1). @param {Weights} weights @returns {Scorer} */

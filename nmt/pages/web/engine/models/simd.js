@@ -36,54 +36,61 @@ const total = (local) => [0, 1, 2, 3].flatMap((lane) => [...get(local), SIMD, 31
 /** Stores the number on the stack. @param {number} offset */
 const STORE = (offset) => [0x38, 0, ...digits(offset)]; // f32.store
 
-const MOST_VECTORS = 8;
+const MOST_VECTORS = 5;
 /** Columns that one turn of the inner loop reads; the rest of a row is left to JavaScript. */
 const STEP = 8;
 /** @typedef {"float32" | "int8"} Format */
 const SIZES = { float32: 4, int8: 1 };
 
+/** Bytes from a vector to the next one, and from its results to those of the next one. @typedef {{ vectors: number, results: number }} Strides */
+
 /**
  * The function (weights, end of the weights, vectors, results, bytes of a row, of the columns that it reads): the sums
- * over these columns of W x for a number of vectors. The vectors take turns after four numbers, in the order in which
- * they are read, and the results of a row follow each other.
- * @param {Format} format @param {number} number
+ * over these columns of W x for a number of vectors. It takes rows in pairs, for which it reads the vectors once. Of an odd
+ * number of rows, the last one's partner is whatever follows: its results are stored between those of two vectors.
+ * @param {Format} format @param {number} number @param {Strides} strides
  */
-function productOf(format, number) {
+function productOf(format, number, strides) {
   const [weights, end, vectors, results, ofRow, ofColumns] = [0, 1, 2, 3, 4, 5];
-  const [at, columnEnd, read, low, high] = [6, 7, 8, 9, 10];
-  const sums = Array.from({ length: number }, (_, index) => 11 + index);
-  const readWeights = {
-    float32: [...load(at, 0), ...set(low), ...load(at, 16), ...set(high)],
+  const [at, atSecond, columnEnd, read] = [6, 7, 8, 9];
+  const first = { low: 10, high: 11 }, second = { low: 12, high: 13 }, entries = 14;
+  const sums = Array.from({ length: number }, (_, index) => ({ ofFirst: 15 + 2 * index, ofSecond: 16 + 2 * index }));
+  /** @param {number} row @param {{ low: number, high: number }} halves */
+  const readWeights = (row, { low, high }) => ({
+    float32: [...load(row, 0), ...set(low), ...load(row, 16), ...set(high)],
     int8: [
-      ...get(at), ...LOAD_8_BYTES, ...set(high),
+      ...get(row), ...LOAD_8_BYTES, ...set(high),
       ...get(high), ...LOW_HALF, ...TO_FLOATS, ...set(low), ...get(high), ...HIGH_HALF, ...TO_FLOATS, ...set(high),
     ],
-  };
-  /** sum += half of the weights * numbers of the vectors. @param {number} half @param {number} offset */
-  const accumulate = (half, offset) => sums.flatMap((sum, index) => [...get(half), ...load(read, offset + 16 * index), ...MULTIPLY, ...get(sum), ...ADD, ...set(sum)]);
+  })[format];
+  /** sum += weights * entries. @param {number} sum @param {number} four */
+  const accumulate = (sum, four) => [...get(entries), ...get(four), ...MULTIPLY, ...get(sum), ...ADD, ...set(sum)];
+  /** @param {"low" | "high"} half @param {number} offset */
+  const multiplied = (half, offset) => sums.flatMap(({ ofFirst, ofSecond }, index) => [
+    ...load(read, offset + strides.vectors * index), ...set(entries), ...accumulate(ofFirst, first[half]), ...accumulate(ofSecond, second[half]),
+  ]);
   const columns = [
-    ...readWeights[format],
-    ...accumulate(low, 0), ...accumulate(high, 16 * number),
-    ...advance(at, constant(STEP * SIZES[format])), ...advance(read, constant(2 * 16 * number)),
+    ...readWeights(at, first), ...readWeights(atSecond, second), ...multiplied("low", 0), ...multiplied("high", 16),
+    ...advance(at, constant(STEP * SIZES[format])), ...advance(atSecond, constant(STEP * SIZES[format])), ...advance(read, constant(2 * 16)),
   ];
   const rows = [
-    ...get(weights), ...set(at), ...get(weights), ...get(ofColumns), 0x6a, ...set(columnEnd), // i32.add
+    ...get(weights), ...set(at), ...get(weights), ...get(ofRow), 0x6a, ...set(atSecond), ...get(weights), ...get(ofColumns), 0x6a, ...set(columnEnd), // i32.add
     ...get(vectors), ...set(read),
-    ...sums.flatMap((sum) => [...ZERO, ...set(sum)]),
+    ...sums.flatMap(({ ofFirst, ofSecond }) => [...ZERO, ...set(ofFirst), ...ZERO, ...set(ofSecond)]),
     ...loop(columns, at, columnEnd),
-    ...sums.flatMap((sum, index) => [...get(results), ...total(sum), ...STORE(4 * index)]),
-    ...advance(results, constant(4 * number)), ...advance(weights, get(ofRow)),
+    ...sums.flatMap(({ ofFirst, ofSecond }, index) => [ofFirst, ofSecond].flatMap((sum, row) => [...get(results), ...total(sum), ...STORE(strides.results * index + 4 * row)])),
+    ...advance(results, constant(2 * 4)), ...advance(weights, get(ofRow)), ...advance(weights, get(ofRow)),
   ];
-  const locals = listed([[3, I32], [2 + number, V128]]);
+  const locals = listed([[4, I32], [5 + 2 * number, V128]]);
   return sized([...locals, ...loop(rows, weights, end), 0x0b]);
 }
 
 const FORMATS = /** @type {Format[]} */ (["float32", "int8"]);
 const NUMBERS = Array.from({ length: MOST_VECTORS }, (_, index) => index + 1);
 
-/** The module: a function such as int8_5 for each format and number of vectors. */
-export function assembled() {
-  const functions = FORMATS.flatMap((format) => NUMBERS.map((number) => ({ name: `${format}_${number}`, body: productOf(format, number) })));
+/** The module: a function such as int8_5 for each format and number of vectors. @param {Strides} strides */
+function assembled(strides) {
+  const functions = FORMATS.flatMap((format) => NUMBERS.map((number) => ({ name: `${format}_${number}`, body: productOf(format, number, strides) })));
   return Uint8Array.from([
     ...[0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0],
     ...[1, ...sized(listed([[FUNCTION, ...listed(new Array(6).fill([I32])), 0]]))], // types
@@ -95,18 +102,23 @@ export function assembled() {
 }
 
 const PAGE = 65536;
+const LINE = 64;
+/** Bytes for float32 numbers in whole lines of the processor's cache, and one more: vectors whose distance is a power of two would displace each other. @param {number} length */
+const strideOf = (length) => (Math.ceil(4 * length / LINE) + 1) * LINE;
 
 /** A memory with the bytes of matrices, whose products are computed in place. */
 export class Simd {
   #functions;
   #start;
   #floats;
+  #strides;
 
   /** @param {ArrayBuffer} bytes @param {number} mostRows @param {number} mostColumns of a matrix */
   constructor(bytes, mostRows, mostColumns) {
-    const room = 4 * MOST_VECTORS * (mostRows + mostColumns);
+    this.#strides = { vectors: strideOf(mostColumns), results: strideOf(mostRows) };
+    const room = MOST_VECTORS * (this.#strides.vectors + this.#strides.results);
     const memory = new WebAssembly.Memory({ initial: Math.ceil((bytes.byteLength + room + 16) / PAGE) });
-    const { exports } = new WebAssembly.Instance(new WebAssembly.Module(assembled()), { engine: { memory } });
+    const { exports } = new WebAssembly.Instance(new WebAssembly.Module(assembled(this.#strides)), { engine: { memory } });
     this.#functions = /** @type {Record<string, (...numbers: number[]) => void>} */ (exports);
     this.#start = Math.ceil(bytes.byteLength / 16) * 16;
     this.bytes = memory.buffer;
@@ -126,22 +138,14 @@ export class Simd {
 
   /** @param {Pick<Matrix, "rows" | "columns" | "values">} matrix @param {number} whole @param {Vector[]} vectors @param {Vector[]} results @param {number} first @param {number} number */
   #multiplySome({ rows, columns, values }, whole, vectors, results, first, number) {
-    const floats = this.#floats, inputs = this.#start / 4, outputs = inputs + number * whole;
-    for (let index = 0; index < number; index++) {
-      const vector = vectors[first + index];
-      for (let column = 0, at = inputs + 4 * index; column < whole; column += 4, at += 4 * number) {
-        floats[at] = vector[column];
-        floats[at + 1] = vector[column + 1];
-        floats[at + 2] = vector[column + 2];
-        floats[at + 3] = vector[column + 3];
-      }
-    }
+    const inputs = this.#start, outputs = inputs + MOST_VECTORS * this.#strides.vectors;
+    for (let index = 0; index < number; index++) this.#floats.set(vectors[first + index], (inputs + index * this.#strides.vectors) / 4);
     const size = values.BYTES_PER_ELEMENT, start = values.byteOffset;
     const product = this.#functions[`${size === 1 ? "int8" : "float32"}_${number}`];
-    product(start, start + rows * columns * size, 4 * inputs, 4 * outputs, columns * size, whole * size);
+    product(start, start + rows * columns * size, inputs, outputs, columns * size, whole * size);
     for (let index = 0; index < number; index++) {
-      const result = results[first + index];
-      for (let row = 0, at = outputs + index; row < rows; row++, at += number) result[row] = floats[at];
+      const from = (outputs + index * this.#strides.results) / 4;
+      results[first + index].set(this.#floats.subarray(from, from + rows));
     }
   }
 }
