@@ -8,6 +8,12 @@ from typing import Any
 # which takes it longer than most tests.
 _idle: dict[str, Any] = {}
 
+# The lab folds its choices away; tests choose among them all the time. A phone's stay folded.
+_UNFOLD = """addEventListener("DOMContentLoaded", () => {
+  const options = document.querySelector("#options");
+  if (options && innerWidth > 600) options.open = true;
+})"""
+
 
 @contextmanager
 def watched_page(browser: Any, *allowed: str, timeout: int = 60_000, **settings: Any) -> Iterator[Any]:
@@ -28,7 +34,9 @@ def watched_page(browser: Any, *allowed: str, timeout: int = 60_000, **settings:
     }
     page = _idle.pop(repr(sorted(settings.items())), None)
     if page is None or page.context.browser is not browser:
-        page = browser.new_context(**settings).new_page()
+        context = browser.new_context(**settings)
+        context.add_init_script(_UNFOLD)
+        page = context.new_page()
     page.context.set_default_timeout(timeout)
     for event, listener in listeners.items():
         page.on(event, listener)

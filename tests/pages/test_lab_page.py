@@ -712,10 +712,16 @@ def test_cause_and_effect_are_in_one_window(
         assert boxes["#clicked"]["x"] >= boxes["#intact svg"]["x"] + boxes["#intact svg"]["width"]
         assert boxes["#changed svg"]["x"] > boxes["#intact svg"]["x"]
         assert cell(page, 0, 0).bounding_box()["y"] == page.locator("#changed .cell").first.bounding_box()["y"]
+    assert not page.locator("#site").is_visible(), "the options are folded"
+    chosen = "cross attention, all layers and heads · words"
+    assert page.locator("#chosen").text_content() == chosen
+    page.locator("#options summary").focus()
+    page.keyboard.press("Enter")
+    page.locator("#head").select_option("1")
+    if width > 1000:
         columns = page.locator("#choices > :visible").evaluate_all("items => items.map(item => item.offsetTop)")
         assert max(columns) - min(columns) < 10, "one row of controls"
-    else:
-        assert not page.locator("#site").is_visible(), "the options are folded"
+    page.locator("#chosen", has_text="cross attention, all layers, head 1 · words").wait_for()
     context.close()
 
 

@@ -14,7 +14,7 @@ import { offerDirection } from "./lab/direction.js";
 import { drawGuess, listenToGuess, setPairs } from "./lab/guess.js";
 import { drawHeads, listenToHeads } from "./lab/heads.js";
 import { listenToHover, setShown } from "./lab/hover.js";
-import { blockWord, chooseForLayer, chosenForLayer, drawInspector, setWeight } from "./lab/inspector.js";
+import { blockWord, chooseForLayer, chosenForLayer, drawInspector, placeName, setWeight } from "./lab/inspector.js";
 import { selectedMap, tipOf } from "./lab/maps.js";
 import { listenToFiles } from "./lab/file.js";
 import { isPresenting, listenToPresentation } from "./lab/presentation.js";
@@ -77,7 +77,6 @@ const mapOfSecond = (/** @type {Translation | null} */ translation) => shownMap(
 
 // ---------------------------------------------------------------- asking
 
-const narrow = matchMedia("(max-width: 600px)");
 let turn = 0;
 // The field whose change asked the latest question.
 let cause = element.text;
@@ -193,6 +192,12 @@ function aboutRun(run) {
   return label("about", run, description.model, label(state.site), ...names, description.parameters.toLocaleString(language), format);
 }
 
+/** What the map of the first run shows, for the control that changes it. Layer and head are named if the run has several. */
+function chosenInWords() {
+  const hasOne = element.layer.disabled && element.head.disabled;
+  return [hasOne ? label(state.site) : placeName(), label(state.unit)].join(" · ");
+}
+
 /** Replaces a selected site, layer or head that the runs lack with one that they have, and fills the controls. */
 async function fitChoices() {
   const { run, second } = state, { sites, search, embedded } = await describe(run);
@@ -218,6 +223,7 @@ async function fitChoices() {
     fit("otherHead", ofSecond.heads, element["other-head"]);
   }
   element.legend.textContent = label(LEGENDS[state.site]);
+  element.chosen.textContent = chosenInWords();
   element.unit.value = state.unit;
   element.view.value = state.view;
   element.difference.checked = state.difference;
@@ -295,7 +301,8 @@ function show() {
   if (changed && forced) {
     showTranslation(element.outcome, state.run, changed, intact);
     element["outcome-name"].textContent = label("nowIs");
-    reachIfLong(part(element.outcome, ".translation"));
+    // The browser lays the page out once more before the next picture; to measure now would make it do so twice.
+    requestAnimationFrame(() => reachIfLong(part(element.outcome, ".translation")));
     showTranslation(element.changed, state.run, changed, intact);
     showVerdict(element.outcome, `${label(changed.text === intact.text ? "same" : "another")} ${mattered(intact, forced)}`);
   }
@@ -722,9 +729,6 @@ function listenToPage() {
       element.text.style.height = `${element.text.scrollHeight}px`;
     });
   }
-  const fitOptions = () => { element.options.open = !narrow.matches; };
-  narrow.addEventListener("change", fitOptions);
-  fitOptions();
   element.explanation.addEventListener("toggle", () => { if (answers.intact) inspect(); });
   element["beam-box"].addEventListener("toggle", showBeam);
   for (const [kind, file] of Object.entries(FILES)) {

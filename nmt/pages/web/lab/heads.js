@@ -23,7 +23,8 @@ import { state } from "./state.js";
  * @property {"head" | "otherHead"} headKey
  */
 
-const LEAST = 28, MOST = 54, GAP = 10;
+const LEAST = 28, MOST = 54, MOST_IN_LARGE_WINDOW = 76, GAP = 10;
+const large = matchMedia("(min-width: 1600px) and (min-height: 900px)");
 /** @type {number[][]} */
 const NO_RATES = [];
 
@@ -50,7 +51,7 @@ const nameOf = (/** @type {string} */ kind, /** @type {Choice} */ choice) => cho
 
 /** The width and height of the maps in a table. @param {Shown} shown @param {number} room in pixels */
 function sizeOf({ maps: { weights: [[[...rows], ...others]] } }, room) {
-  const heads = choicesOf(others.length + 1).length, size = clamp(Math.floor(room / heads) - GAP, MOST, LEAST);
+  const heads = choicesOf(others.length + 1).length, size = clamp(Math.floor(room / heads) - GAP, large.matches ? MOST_IN_LARGE_WINDOW : MOST, LEAST);
   return [size, Math.round(clamp(size * rows.length / rows[0].length, size * 1.2, size * 0.7))];
 }
 

@@ -222,10 +222,11 @@ export async function alternativesAt(step, intact, { refresh }) {
     throw error;
   }
   return choices.map(({ piece, id, log_prob }) => {
-    const taken = button(`${piece.replaceAll("\u2581", "␣")} ${(100 * Math.exp(log_prob)).toFixed(1)} %`, () => {
+    const taken = button(`${piece.replaceAll("\u2581", "␣")} `, () => {
       state.prefix = [...intact.ids.slice(0, step), id];
       refresh();
     });
+    taken.append(make("span", {}, `${(100 * Math.exp(log_prob)).toFixed(1)} %`));
     taken.disabled = id < 4 || intact.ids[step] === id;
     taken.title = label("taken");
     taken.style.setProperty("--share", `${(100 * Math.exp(log_prob)).toFixed(0)}%`);
