@@ -37,7 +37,7 @@ def test_an_interrupted_fill_leaves_nothing_behind(tmp_path):
 
 
 def test_without_locks_the_result_of_the_first_process_stays(tmp_path, monkeypatch):
-    monkeypatch.setattr(nmt.files, "try_lock", lambda _: True)
+    monkeypatch.setattr(nmt.files, "try_lock", lambda _: None)
 
     def slow(folder):
         (folder / "file").write_text("slow")
