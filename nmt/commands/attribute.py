@@ -59,7 +59,7 @@ def attribute(job: Job[AttributeSettings]) -> None:
         documents=settings.documents,
         max_tokens=settings.max_tokens,
         batch_tokens=settings.batch_tokens,
-        drawn=bool(formats),
+        drawn=bool({*formats} - {"viewer"}),
         made_by={"method": settings.method, "contrast": settings.contrast, "steps": settings.steps},
     )
     print(paths.out / MANIFEST)

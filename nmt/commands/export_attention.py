@@ -53,7 +53,7 @@ def export_attention(job: Job[ExportAttentionSettings]) -> None:
         documents=settings.documents,
         max_tokens=settings.max_tokens,
         batch_tokens=settings.batch_tokens,
-        drawn=bool(formats),
+        drawn=bool({*formats} - {"viewer"}),
     )
     print(paths.out / MANIFEST)
     for line in draw_formats(folder, drawing, paths.out):

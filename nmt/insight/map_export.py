@@ -26,7 +26,7 @@ from nmt.text.tone_marks import tone_marks_of_file
 
 logger = logging.getLogger(__name__)
 
-# Drawing this many pictures takes minutes, and the page is slow to open.
+# Drawing this many pictures takes minutes.
 _MANY = 1000
 
 
@@ -113,8 +113,8 @@ def export_maps(
         )
     if drawn and len(pairs) > _MANY:
         logger.warning(
-            "Drawing %d sentence pairs takes a long time and makes a large page: use formats=[] to write only the "
-            "maps, from which nmt.draw_attention can draw individual lines.",
+            "Drawing %d sentence pairs takes a long time: use formats=[viewer] to write only the maps and the page; "
+            "nmt.draw_attention can draw individual lines.",
             len(pairs),
         )
 

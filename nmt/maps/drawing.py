@@ -55,6 +55,7 @@ _FOLDERS = {
     "pictures": re.compile(r"\d{5,}(-\d+)?\.\w+(\.grid|(\.layer\d+)?(\.head\d+)?)\.(png|svg|pdf|gif|mp4)", re.ASCII),
     "csv": re.compile(r"\d{5,}(-\d+)?\.csv", re.ASCII),
     "alignments": re.compile("|".join(re.escape(name) for name in _ALIGNMENTS)),
+    "viewer_sentences": re.compile(r"\d+-\d+\.js", re.ASCII),
 }
 
 

@@ -3,10 +3,13 @@
 import base64
 import json
 import logging
+import re
 import textwrap
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from itertools import count, islice
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
@@ -14,7 +17,7 @@ import numpy as np
 from jaxtyping import Float
 
 from nmt.errors import Mistake
-from nmt.files import atomic_write
+from nmt.files import atomic_folder, atomic_write
 from nmt.maps.attention_map import AttentionMap, SentenceMaps
 from nmt.maps.diagnostics import head_entropies
 from nmt.maps.drawing import Drawing, draw_pictures, draw_tables
@@ -29,6 +32,11 @@ _STEPS = 255
 # Rounding in bfloat16 or over a long sum can raise a weight above 1.
 _SLACK = 0.01
 _LABEL_WIDTH = 60
+_MOST_IN_PAGE = 1000  # sentences; the page then has about 25 MB
+_IN_SCRIPT = 50  # sentences
+SENTENCES = "viewer_sentences"
+"""The folder beside a page of many sentences."""
+_SCRIPT = re.compile(r"\d+-\d+\.js", re.ASCII)
 # JSON inside <script> must not contain an end tag or a comment; older browsers treat the last two as line ends.
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
@@ -40,6 +48,8 @@ class ViewedRun(NamedTuple):
     """The name on the page: the run's path, or 'step 400'."""
     sentences: Iterable[SentenceMaps]
     """The sentences, read once and one at a time. Line and rank identify the same sentence across runs."""
+    number: int = 0
+    """The number of sentences, if it is known; it decides whether the page contains them."""
 
 
 def viewed_runs(folders: Sequence[MapFolder], lines: Sequence[int] | None = None) -> list[ViewedRun]:
@@ -61,9 +71,13 @@ def viewed_runs(folders: Sequence[MapFolder], lines: Sequence[int] | None = None
                 differing[0],
                 folders[0].path,
             )
-    count = Counter(names)
+    times = Counter(names)
     return [
-        ViewedRun(f"{name} ({folder.path})" if count[name] > 1 else name, folder.sentences(lines))
+        ViewedRun(
+            f"{name} ({folder.path})" if times[name] > 1 else name,
+            folder.sentences(lines),
+            folder.number(folder.lines if lines is None else lines),
+        )
         for name, folder in zip(names, folders, strict=True)
     ]
 
@@ -85,45 +99,98 @@ def draw_formats(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequence
 def write_viewer(path: Path, runs: Sequence[ViewedRun]) -> None:
     """Writes the page that shows every sentence, site, layer and head of the runs.
 
-    Weights are rounded to multiples of 1/255, so a weight on the page is off by at most 0.002. Entropies are computed
-    from the exact weights. Only one sentence is in memory at a time. Raises Mistake, and leaves no file, if there
-    are no runs, if a run has no sentences, if a sentence has no maps, or if a weight is not in [0, 1]; ValueError if a
-    run contains a sentence twice.
+    If there are more than a thousand sentences, their maps are in scripts in the folder viewer_sentences beside the
+    page, which adds them as they are needed. Weights are rounded to multiples of 1/255, so a weight on the page is off
+    by at most 0.002. Entropies are computed from the exact weights. Only one sentence is in memory at a time. Raises
+    Mistake, and leaves no file, if there are no runs, if a run has no sentences, if a sentence has no maps, or if a
+    weight is not in [0, 1]; ValueError if a run contains a sentence twice.
     """
     if not runs:
         raise Mistake("There are no runs to view; pass at least one run with its sentences.")
     template = (WEB / "viewer.html").read_text(encoding="utf-8")
     template = template.replace(_STYLE_HERE, (WEB / "style.css").read_text(encoding="utf-8"))
     before, after = template.replace(_SCRIPT_HERE, bundle(WEB / "viewer.js")).split(_DATA_HERE)
-    with atomic_write(path) as part, part.open("w", encoding="utf-8") as page:
-        page.write(before)
-        index = {"runs": [_write_run(page, number, run) for number, run in enumerate(runs)]}
-        text = json.dumps(index, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-        for character, escape in _ESCAPES.items():
-            text = text.replace(character, escape)
-        page.write(f'<script type="application/json" id="index">{text}</script>\n')
+    in_page = sum(run.number for run in runs) <= _MOST_IN_PAGE
+    with ExitStack() as stack:
+        part = stack.enter_context(atomic_write(path))
+        page = stack.enter_context(part.open("w", encoding="utf-8"))
+        if in_page:
+            page.write(before)
+            entries = [_write_run(page, number, run) for number, run in enumerate(runs)]
+            index: dict[str, Any] = {"scripts": None, "runs": entries}
+        else:
+            page.write(before.replace("script-src 'unsafe-inline'", "script-src 'unsafe-inline' 'self' file:"))
+            folder = stack.enter_context(atomic_folder(path.with_name(SENTENCES), replace=True))
+            index = {
+                "scripts": {"folder": SENTENCES, "sentences": _IN_SCRIPT},
+                "runs": [_write_scripts(folder, number, run) for number, run in enumerate(runs)],
+            }
+        page.write(f'<script type="application/json" id="index">{_json(index)}</script>\n')
         page.write(after)
+    if in_page:
+        remove_scripts(path.parent)
+
+
+def remove_scripts(folder: Path) -> None:
+    """Deletes the scripts of an earlier, larger page in a folder, and nothing else."""
+    scripts = folder / SENTENCES
+    if scripts.is_dir() and not scripts.is_symlink():
+        for file in scripts.iterdir():
+            if _SCRIPT.fullmatch(file.name):
+                file.unlink()
+        if not any(scripts.iterdir()):
+            scripts.rmdir()
+
+
+def _json(content: object) -> str:
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for character, escape in _ESCAPES.items():
+        text = text.replace(character, escape)
+    return text
 
 
 def _write_run(page: TextIO, number: int, run: ViewedRun) -> dict[str, Any]:
     """Writes the weights of a run and returns its entry in the index."""
     entries: list[dict[str, Any]] = []
+    for index, sentence in enumerate(_checked(run)):
+        for item in sentence.maps:
+            page.write(f'<script type="application/octet-stream" id="weights-{number}-{index}-{item.site}">')
+            page.write(_packed(item, run.name, sentence.line))
+            page.write("</script>\n")
+        entries.append(_label(sentence) | _details(sentence))
+    return {"name": run.name, "sentences": entries}
+
+
+def _write_scripts(folder: Path, number: int, run: ViewedRun) -> dict[str, Any]:
+    """Writes a run's sentences into scripts and returns its entry in the index."""
+    labels: list[dict[str, Any]] = []
+    sentences = iter(_checked(run))
+    for script in count():
+        start, details = len(labels), []
+        for sentence in islice(sentences, _IN_SCRIPT):
+            labels.append(_label(sentence))
+            weights = {item.site: _packed(item, run.name, sentence.line) for item in sentence.maps}
+            details.append(_details(sentence) | {"weights": weights})
+        if not details:
+            break
+        text = f"addSentences({number},{start},{_json(details)});\n"
+        (folder / f"{number}-{script}.js").write_text(text, encoding="utf-8")
+    return {"name": run.name, "sentences": labels}
+
+
+def _checked(run: ViewedRun) -> Iterator[SentenceMaps]:
+    """The sentences of a run. Raises whatever `write_viewer` says."""
     seen = set()
-    for index, sentence in enumerate(run.sentences):
+    for sentence in run.sentences:
         key = (sentence.line, sentence.rank)
         if key in seen:
             raise ValueError(f"Run '{run.name}' has line {key[0]}, rank {key[1]} twice; pass each sentence once.")
         seen.add(key)
         if not sentence.maps:
             raise Mistake(f"Line {sentence.line} of run '{run.name}' has no maps; leave out lines without maps.")
-        for item in sentence.maps:
-            page.write(f'<script type="application/octet-stream" id="weights-{number}-{index}-{item.site}">')
-            page.write(_packed(item, run.name, sentence.line))
-            page.write("</script>\n")
-        entries.append(_entry(sentence))
-    if not entries:
+        yield sentence
+    if not seen:
         raise Mistake(f"Run '{run.name}' has no sentences; pass at least one, or leave the run out.")
-    return {"name": run.name, "sentences": entries}
 
 
 def _packed(item: AttentionMap, run: str, line: int) -> str:
@@ -139,8 +206,20 @@ def _packed(item: AttentionMap, run: str, line: int) -> str:
     return base64.b64encode(packer.compress(steps.tobytes()) + packer.flush()).decode("ascii")
 
 
-def _entry(sentence: SentenceMaps) -> dict[str, Any]:
-    """A sentence's entry in the index. Its sites refer to their labels by number, because they share most of them."""
+def _label(sentence: SentenceMaps) -> dict[str, Any]:
+    """What the page needs of a sentence before its maps are shown."""
+    rank = f" (translation {sentence.rank})" if sentence.rank > 1 else ""
+    text = textwrap.shorten(text_of(sentence.source_pieces), _LABEL_WIDTH, placeholder=" …")
+    return {
+        "line": sentence.line,
+        "rank": sentence.rank,
+        "score": sentence.score,
+        "label": f"{sentence.line}{rank}: {text}",
+    }
+
+
+def _details(sentence: SentenceMaps) -> dict[str, Any]:
+    """The labels and entropies of a sentence. Sites refer to labels by number, because they share most of them."""
     sequences: list[list[str]] = []
 
     def number(labels: list[str]) -> int:
@@ -160,16 +239,7 @@ def _entry(sentence: SentenceMaps) -> dict[str, Any]:
         }
         for item in sentence.maps
     }
-    rank = f" (translation {sentence.rank})" if sentence.rank > 1 else ""
-    text = textwrap.shorten(text_of(sentence.source_pieces), _LABEL_WIDTH, placeholder=" …")
-    return {
-        "line": sentence.line,
-        "rank": sentence.rank,
-        "score": sentence.score,
-        "label": f"{sentence.line}{rank}: {text}",
-        "sequences": sequences,
-        "sites": sites,
-    }
+    return {"sequences": sequences, "sites": sites}
 
 
 def _rounded(array: Float[np.ndarray, "..."], digits: int) -> list[Any]:

@@ -29,6 +29,23 @@ def weights_of(page: str, name: str) -> np.ndarray:
     return np.frombuffer(zlib.decompress(base64.b64decode(found[0]), wbits=-15), dtype=np.uint8)
 
 
+def test_a_large_page_has_its_sentences_in_scripts_and_a_small_one_removes_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nmt.pages.viewer._MOST_IN_PAGE", 4)
+    monkeypatch.setattr("nmt.pages.viewer._IN_SCRIPT", 2)
+    page, scripts = tmp_path / "viewer.html", tmp_path / "viewer_sentences"
+    write_viewer(page, [ViewedRun("a run", [sentence(line) for line in range(1, 6)], 5)])
+    assert sorted(file.name for file in scripts.iterdir()) == ["0-0.js", "0-1.js", "0-2.js"]
+    large = page.read_text(encoding="utf-8")
+    assert "weights-0" not in large
+    assert all(f'"label":"{line}: ' in large for line in range(1, 6))
+    assert (scripts / "0-1.js").read_text(encoding="utf-8").startswith('addSentences(0,2,[{"sequences":')
+    (scripts / "mine.txt").touch()
+    write_viewer(page, [ViewedRun("a run", [sentence(1)], 1)])
+    assert [file.name for file in scripts.iterdir()] == ["mine.txt"]
+
+
 def test_every_weight_is_in_the_page_to_two_thousandths_and_zero_is_zero(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     weights = rng.dirichlet([0.1] * 7, (2, 3, 5)).astype(np.float32)

@@ -34,6 +34,12 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ranked = [replace(cross(weights, window), rank=rank, score=score) for rank, score in ((1, -0.5), (2, -1.5))]
     write_viewer(folder / "local.html", [ViewedRun("local", ranked)])
     write_viewer(folder / "two.html", [ViewedRun(name, [sentence(1)]) for name in ("runs/a", "runs/b")])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("nmt.pages.viewer._MOST_IN_PAGE", 4)
+        patch.setattr("nmt.pages.viewer._IN_SCRIPT", 2)
+        (folder / "many").mkdir()
+        several = [sentence(line) if line % 2 else sentence(line, SOURCE[:3]) for line in range(1, 6)]
+        write_viewer(folder / "many" / "viewer.html", [ViewedRun("many", several, 5)])
     return folder
 
 
@@ -442,3 +448,21 @@ def test_every_label_of_the_viewer_is_there_in_both_languages() -> None:
     text = (WEB / "viewer" / "texts.js").read_text(encoding="utf-8")
     english, vietnamese = (re.findall(r"(\w+): \"", part) for part in text.split("  vi: {"))
     assert english == vietnamese
+
+
+def test_a_page_of_many_sentences_adds_them_when_they_are_shown(visit: Open, pages: Path, faults: list[str]) -> None:
+    from playwright.sync_api import expect  # not installed everywhere: see the fixture `browser`
+
+    page = visit("many/viewer.html")
+    scripts = "[...document.querySelectorAll('script[src]')].map((script) => script.getAttribute('src'))"
+    page.wait_for_selector(".token[data-index]")
+    assert page.evaluate(scripts) == ["viewer_sentences/0-0.js"]
+    assert page.locator("#sentence option").count() == 5
+    page.select_option("#sentence", "3")
+    expect(page.locator(".tokens[data-side=source] .token")).to_have_count(4)
+    assert page.evaluate(scripts) == ["viewer_sentences/0-0.js", "viewer_sentences/0-1.js"]
+    (pages / "many" / "viewer_sentences" / "0-2.js").rename(pages / "many" / "away.js")
+    page.select_option("#sentence", "4")
+    expect(page.locator("#status")).to_contain_text("viewer_sentences/0-2.js is missing: keep it beside")
+    (pages / "many" / "away.js").rename(pages / "many" / "viewer_sentences" / "0-2.js")
+    faults.clear()  # the browser reports the missing file

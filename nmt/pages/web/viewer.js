@@ -37,6 +37,13 @@ function redraw() {
 /** Draws the selection, unless it has changed again while the weights were loading. */
 async function refresh() {
   const ticket = ++latestTicket, shown = shownPanels();
+  try {
+    await Promise.all(shown.map((panel) => panel.arrival()));
+  } catch (error) {
+    element.status.textContent = label("missingFile", /** @type {Error} */ (error).message);
+    return;
+  }
+  if (ticket !== latestTicket) return;
   panels[1].root.hidden = !view.compare;
   const available = new Set(shown.flatMap((panel) => Object.keys(panel.sentence?.sites ?? {})));
   const sites = [...SITES.filter((site) => available.has(site)), ...[...available].filter((site) => !SITES.includes(site))];

@@ -21,12 +21,17 @@ import { label } from "./texts.js";
  * @property {string} label
  * @property {string[][]} sequences lists of pieces
  * @property {Record<string, Site>} sites
+ * @property {Record<string, string>} [weights] by site; on a page that contains all sentences, elements hold them
  *
  * @typedef {{ name: string, sentences: Sentence[] }} Run
  */
 
+/** @type {{ runs: Run[], scripts: { folder: string, sentences: number } | null }} */
+const index = JSON.parse(part(document, "#index").textContent ?? "");
+/** A page with many sentences knows only their labels at first; scripts hold the rest of so many sentences each. */
+const { scripts } = index;
 /** @type {Run[]} */
-export const runs = JSON.parse(part(document, "#index").textContent ?? "").runs;
+export const runs = index.runs;
 // Maps from several steps of one training run are played as a film.
 export const kind = runs.every((run) => /^step \d+$/.test(run.name)) ? "step" : "run";
 /** The name of a run in the language of the page. @param {number} run */
@@ -42,6 +47,34 @@ export const keyOf = (sentence) => `${sentence.line}.${sentence.rank}`;
 export const pairs = [...new Map(runs.flatMap((run) => run.sentences).reverse().map((sentence) => [keyOf(sentence), sentence])).values()];
 pairs.sort((one, other) => one.line - other.line || one.rank - other.rank);
 
+/** @type {Map<string, Promise<void>>} */
+const arrivals = new Map();
+
+// A page that opens from disk cannot fetch a file, but it can add a script, which calls this function.
+Object.assign(window, {
+  addSentences(/** @type {number} */ run, /** @type {number} */ start, /** @type {Partial<Sentence>[]} */ sentences) {
+    sentences.forEach((sentence, i) => Object.assign(runs[run].sentences[start + i], sentence));
+  },
+});
+
+/** Waits until a sentence of a run has its maps. Fails if their file is missing. @param {number} run @param {number} place @returns {Promise<void>} */
+export function arrival(run, place) {
+  if (!scripts || place < 0) return Promise.resolve();
+  const name = `${scripts.folder}/${run}-${Math.floor(place / scripts.sentences)}.js`;
+  const known = arrivals.get(name);
+  if (known) return known;
+  /** @type {Promise<void>} */
+  const loading = new Promise((resolve, reject) => {
+    const script = document.createElement("script");
+    script.onload = () => resolve();
+    script.onerror = () => { arrivals.delete(name); reject(new Error(name)); };
+    script.src = name;
+    document.head.append(script);
+  });
+  arrivals.set(name, loading);
+  return loading;
+}
+
 // A Map keeps the order of insertion, so the first is the least recently used.
 /** @type {Map<string, Promise<Uint8Array>>} */
 const inflated = new Map();
@@ -49,7 +82,8 @@ const inflated = new Map();
 /** The weights of a sentence in steps of 1/255, in the order layers, heads, rows, columns. @param {number} run @param {number} index @param {string} site */
 export function weightsOf(run, index, site) {
   const id = `weights-${run}-${index}-${site}`;
-  const weights = inflated.get(id) ?? inflate(document.getElementById(id)?.textContent ?? "");
+  const packed = runs[run].sentences[index].weights?.[site] ?? document.getElementById(id)?.textContent ?? "";
+  const weights = inflated.get(id) ?? inflate(packed);
   inflated.delete(id);
   inflated.set(id, weights);
   if (inflated.size > KEPT) inflated.delete(/** @type {string} */ (inflated.keys().next().value));

@@ -9,7 +9,7 @@ import { fillTexts } from "../language.js";
 import { MEAN, choiceOf, choicesOf, columnOf, indicesOf, mapOf, strongest } from "../map.js";
 import { thumbnail } from "../thumbnail.js";
 import { isSpecial, plainText, splitMark, withoutMark } from "../words.js";
-import { STEPS, keyOf, kind, nameOf, pairs, runs, weightsOf } from "./data.js";
+import { STEPS, arrival, keyOf, kind, nameOf, pairs, runs, weightsOf } from "./data.js";
 import { label } from "./texts.js";
 import { activePlace, samePlace, view } from "./view.js";
 
@@ -68,7 +68,7 @@ export class Panel {
 
   get index() { return runs[this.wish.run].sentences.findIndex((sentence) => keyOf(sentence) === keyOf(pairs[view.pair])); }
   get sentence() { return runs[this.wish.run].sentences[this.index]; }
-  get site() { return this.sentence?.sites[view.site]; }
+  get site() { return this.sentence?.sites?.[view.site]; }
   get layer() { return this.shown("layer"); }
   get head() { return this.shown("head"); }
 
@@ -126,6 +126,9 @@ export class Panel {
     if (!view.pinned) view.hovered = null;
     this.page.redraw();
   }
+
+  /** Waits for the maps of the selected sentence. */
+  arrival() { return arrival(this.wish.run, this.index); }
 
   /** Unpacks the weights of the selected map; null if there is none. @returns {Promise<SelectedMap | null>} */
   async load() {
