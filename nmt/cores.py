@@ -12,9 +12,9 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-def threads_of_process() -> int:
-    """The threads of each process by OMP_NUM_THREADS, by default one. Raises Mistake if that is no such number."""
-    given = os.environ.get("OMP_NUM_THREADS") or "1"
+def threads_of_process(default: int = 1) -> int:
+    """The threads of each process by OMP_NUM_THREADS, if it is set. Raises Mistake if that is no such number."""
+    given = os.environ.get("OMP_NUM_THREADS") or str(default)
     # A list has the threads of nested regions, too, of which the first is that of the process.
     first = given.partition(",")[0].strip()
     if not (first.isascii() and first.isdigit() and int(first)):

@@ -11,8 +11,9 @@ from nmt.insight.forced_maps import IdPair, first_ranked, forced_maps
 from nmt.insight.interventions import Intervention, InterventionEffect, intervene
 from nmt.maps.attention_map import SentenceMaps
 from nmt.maps.notebook import LineMaps
+from nmt.runs.engine import Engine, named_search, search_config
 from nmt.runs.load import LoadedRun
-from nmt.runs.search import Engine, build_translator, named_search, search_config
+from nmt.runs.search import build_translator
 from nmt.scoring.forced_scores import Perplexity, log_probs, perplexity
 from nmt.text import normalize
 

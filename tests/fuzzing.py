@@ -40,12 +40,13 @@ from nmt.decoding.binding import bind
 from nmt.decoding.translator import Translator
 from nmt.errors import CheckFailed, Mistake
 from nmt.evaluation.scores import all_metrics, corpus_scores
-from nmt.exports.export_run import RECORD, check_replaceable, file_digests, open_kept, origin
+from nmt.exports.export_record import RECORD, file_digests, origin
+from nmt.exports.export_run import check_replaceable, open_kept
 from nmt.maps.links import check_links, rates, read_alignments
 from nmt.maps.map_files import MANIFEST, MapFolder
 from nmt.runs.directory import RunDirectory, tokenizer_hashes
+from nmt.runs.engine import named_search, search_config
 from nmt.runs.load import LoadedRun, build_model
-from nmt.runs.search import named_search, search_config
 from nmt.runs.weights import header_matches, load_weights
 from nmt.scoring.run_scores import HYPOTHESES, SCORES, conditions, stored_scores
 from nmt.scoring.score_table import System, scored_on_tokens, system_part
@@ -434,7 +435,9 @@ class Workshop:
         folder.mkdir(exist_ok=True)
         (folder / "model.bin").touch()
         files = file_digests(folder)
-        return json.dumps({**origin(self.loaded(), "ctranslate2", "int8"), "parity": [1.0], "files": files}).encode()
+        return json.dumps(
+            {**origin(self.loaded().stored, "ctranslate2", "int8"), "parity": [1.0], "files": files}
+        ).encode()
 
     def read_export(self, data: bytes) -> None:
         """As nmt.export and the engines read the record of an export, before they replace or open it."""

@@ -11,7 +11,8 @@ from torch.optim.lr_scheduler import ConstantLR
 from nmt.attention import Attention
 from nmt.cli.compose import configuration
 from nmt.config.nodes import CONFIGS, Config, make
-from nmt.data.batch import Example, collate
+from nmt.data.batch import collate
+from nmt.data.example import Example
 from nmt.errors import Mistake
 from nmt.models import Seq2Seq, VocabularySizes
 from nmt.training.task import TranslationTask

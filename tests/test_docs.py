@@ -26,7 +26,7 @@ from nmt.cli.settings_class import settings_class
 from nmt.commands.export_attention import export_attention
 from nmt.config.nodes import CONFIGS
 from nmt.config.schema import validated
-from nmt.exports.formats import _install
+from nmt.exports.extras import install_command
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -409,7 +409,7 @@ def test_every_extra_that_is_named_exists_and_is_spelled_so_that_every_pip_finds
         extra for names in re.findall(r"(?:'\.|nmt-attention)\[([\w,-]+)\]", texts) for extra in names.split(",")
     }
     written |= {
-        _install(extra).split("[")[1].split("]")[0] for extra in ("ctranslate2", "hugging_face", "onnx", "argos")
+        install_command(extra).split("[")[1].split("]")[0] for extra in ("ctranslate2", "hugging_face", "onnx", "argos")
     }
     assert written <= extras
     assert "hugging-face" in written

@@ -28,10 +28,11 @@ from nmt.exports.engines import load_with_engine
 from nmt.files import check_writable, existing_file
 from nmt.pace import Pace
 from nmt.runs.directory import tokenizer_hashes
+from nmt.runs.engine import search_config
 from nmt.runs.included import included_models
 from nmt.runs.load import LoadedRun
 from nmt.runs.precision import check_precision
-from nmt.runs.search import build_translator, search_config
+from nmt.runs.search import build_translator
 from nmt.text.compressed import COMPRESSED, compression
 from nmt.text.lines import text_lines
 

@@ -19,11 +19,11 @@ from datasets.arrow_writer import ArrowWriter
 from jaxtyping import Int
 
 from nmt.config.direction import Direction
-from nmt.data.batch import Example
 from nmt.data.cache import cached_folder, content_key
 from nmt.data.chunks import REASONS, Chunk, Merge, TextFilters, Tokenizing
 from nmt.data.corpus import Pairs, corpus_files, iter_pairs, read_pairs
 from nmt.data.documents import NO_CONTEXT, ContextWindow, document_file, earlier_pairs, iter_documents, read_documents
+from nmt.data.example import Example
 from nmt.data.filters import Filters
 from nmt.data.known_files import ReadLines, Sources
 from nmt.data.tokenizing_processes import ProcessEnded, number_of_processes, tokenized_chunks

@@ -8,8 +8,8 @@ import numpy as np
 from jaxtyping import Int
 
 from nmt.config.direction import Direction
-from nmt.data.batch import Example, TokenizedPair
 from nmt.data.corpus import corpus_files
+from nmt.data.example import Example, TokenizedPair
 from nmt.data.known_files import ReadLines, count_lines
 from nmt.data.table_corpora import is_table
 from nmt.errors import Mistake

@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from jaxtyping import Int
 
-from nmt.data.batch import Example
 from nmt.data.dataset import TrainingData
 from nmt.data.documents import NO_CONTEXT, ContextWindow, lengths_in_context
+from nmt.data.example import Example
 from nmt.data.keyed_seed import keyed_seed
 from nmt.data.plan import EVERY_PAIR_ONCE, Mixing
 from nmt.text import Tokenizer, TokenizerPair

@@ -9,9 +9,10 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from nmt.data.batch import Example, pad, pad_source
+from nmt.data.batch import pad, pad_source
 from nmt.data.dataset import TrainingData
 from nmt.data.drawn_pairs import Draw, DrawnPairs
+from nmt.data.example import Example
 from nmt.data.keyed_seed import keyed_seed
 from nmt.data.plan import Mixing
 from nmt.text import EOS, PAD, UNK

@@ -10,8 +10,9 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, Sampler
 
-from nmt.data.batch import Batch, Example, collate
+from nmt.data.batch import Batch, collate
 from nmt.data.drawn_pairs import Draw, DrawnPairs
+from nmt.data.example import Example
 from nmt.data.plan import Epoch, plan, plan_epoch
 from nmt.errors import Mistake
 

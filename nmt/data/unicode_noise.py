@@ -4,8 +4,8 @@ import unicodedata
 from collections.abc import Sequence
 from random import Random
 
-from nmt.data.batch import Example
 from nmt.data.drawn_pairs import Draw
+from nmt.data.example import Example
 from nmt.data.keyed_seed import keyed_seed
 from nmt.text import TokenizerPair, normalize
 

@@ -8,18 +8,15 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from nmt.decoding.constraints import Constraints
-from nmt.decoding.state import Hypothesis
+from nmt.decoding.id_search import Hypothesis
+from nmt.decoding.search_settings import BeamSettings
 from nmt.decoding.stepwise import NO_PROBABILITIES, Live, Stepwise
-from nmt.errors import CheckFailed, Mistake
+from nmt.errors import CheckFailed
 from nmt.kernels.wide_top_k import wide_top_k
 from nmt.text.tokenizer import EOS
 
-_LARGEST_ALPHA, _LARGEST_BETA = 10, 1000
 _LEAST_COVERED = 1e-3
 """Lower bound on the coverage of a source piece: with a window or sparsemax, coverage may be 0, and log 0 is -inf."""
-
-MAX_BEAM_SIZE = 1000
-"""Each hypothesis needs scores for the whole vocabulary: 1000 hypotheses x 32,000 pieces take 128 MB per sentence."""
 
 
 class Ranking(NamedTuple):
@@ -46,7 +43,7 @@ class Candidates(NamedTuple):
     tokens: Int[Tensor, "sentences candidates"]
 
 
-class BeamSearch(Stepwise):
+class BeamSearch(BeamSettings, Stepwise):
     """Beam search with the length and coverage penalties of GNMT (Wu et al. 2016, equation 14):
     score = log P(Y|X) / ((5 + |Y|) / 6)^alpha + beta sum_s log min(sum_t a_ts, 1).
 
@@ -65,6 +62,8 @@ class BeamSearch(Stepwise):
     revision = 3
     """Incremented when a change makes the same settings find different translations, so old scores are not reused."""
 
+    constraints: Constraints
+
     def __init__(
         self,
         beam_size: int = 5,
@@ -73,27 +72,8 @@ class BeamSearch(Stepwise):
         n_best: int = 1,
         constraints: Constraints | None = None,
     ) -> None:
-        if not 1 <= beam_size <= MAX_BEAM_SIZE:
-            raise Mistake(
-                f"search.beam_size is {beam_size}; it must be between 1 (greedy search) and {MAX_BEAM_SIZE}, because "
-                "each hypothesis needs memory for the scores of the whole vocabulary."
-            )
-        # Lengths to a power above these overflow.
-        if not abs(length_penalty) <= _LARGEST_ALPHA:
-            raise Mistake(
-                f"search.length_penalty is {length_penalty}; it must be from {-_LARGEST_ALPHA} to {_LARGEST_ALPHA} "
-                "(0 turns it off)."
-            )
-        if not 0 <= coverage_penalty <= _LARGEST_BETA:
-            raise Mistake(f"search.coverage_penalty is {coverage_penalty}; it must be from 0 to {_LARGEST_BETA}.")
-        if not 1 <= n_best <= beam_size:
-            raise Mistake(
-                f"search.n_best is {n_best}; it must be between 1 and search.beam_size, which is {beam_size}."
-            )
-        self.beam_size, self.rows_per_sentence, self.n_best = beam_size, beam_size, n_best
-        self.length_penalty, self.coverage_penalty = length_penalty, coverage_penalty
+        super().__init__(beam_size, length_penalty, coverage_penalty, n_best, constraints or Constraints())
         self.attends = coverage_penalty > 0
-        self.constraints = constraints or Constraints()
 
     def begin(
         self,
@@ -191,10 +171,6 @@ class BeamSearch(Stepwise):
             enough &= highest / self.length_factor(length) <= ranking.best[:, 0]
         bound = highest / (ranking.longest_factor if self.length_penalty >= 0 else self.length_factor(length + 1))
         return enough | (live.longest <= length) | (ranking.best[:, -1] >= bound)
-
-    def length_factor(self, length: int) -> float:
-        """((5 + length) / 6)^alpha, by which the log-probability of a hypothesis of `length` pieces is divided."""
-        return float(((5 + length) / 6) ** self.length_penalty)
 
 
 def _keep_rows(chosen: Candidates) -> tuple[Tensor, Tensor, Tensor]:

@@ -6,7 +6,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from nmt.decoding.constraints import Constraints
-from nmt.decoding.state import Hypothesis
+from nmt.decoding.id_search import Hypothesis
 from nmt.decoding.stepwise import Live, Stepwise
 from nmt.errors import CheckFailed, Mistake
 from nmt.text.tokenizer import EOS, PAD

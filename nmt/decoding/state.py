@@ -1,7 +1,7 @@
 """The interface between search and models, and operations on the rows of a model's Memory and State."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -18,17 +18,6 @@ State = Any
 The search owns the State and writes into it. So the tensors that `step` returns must not share memory with each other
 or with anything else, and none may be an expanded view.
 """
-
-
-class Hypothesis(NamedTuple):
-    """A finished translation."""
-
-    ids: list[int]
-    """Target pieces, without BOS and EOS."""
-    log_prob: float
-    """The sum of the log-probabilities of the pieces and EOS, in nats."""
-    score: float
-    """The value by which hypotheses are ranked: log_prob adjusted by the penalties of the search."""
 
 
 # The runtime type checks in the tests need this decorator.

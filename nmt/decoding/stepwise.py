@@ -10,7 +10,8 @@ from torch import Tensor
 
 from nmt.data.batch import ContextSentences
 from nmt.decoding.constraints import Constraints
-from nmt.decoding.state import Decodable, Hypothesis, move_rows, select_rows
+from nmt.decoding.id_search import Hypothesis
+from nmt.decoding.state import Decodable, move_rows, select_rows
 from nmt.errors import CheckFailed
 from nmt.text.tokenizer import BOS
 

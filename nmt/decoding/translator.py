@@ -7,14 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from nmt.data.batch import Example, TokenizedPair, context_sentences, pad, pad_source
 from nmt.data.documents import NO_CONTEXT, ContextWindow, check_named, earlier_pairs
-from nmt.decoding.binding import Search
+from nmt.data.example import Example, TokenizedPair
+from nmt.decoding.id_search import Hypothesis, IdBatch, Search
 from nmt.decoding.segments import split_line
-from nmt.decoding.state import Hypothesis
-from nmt.decoding.stepwise import Observe
 from nmt.decoding.translatable import Translatable, translatable, unknown_characters
 from nmt.decoding.workers import Workers
 from nmt.errors import Mistake
@@ -68,15 +66,6 @@ class DocumentSoFar(NamedTuple):
     pairs: list[TokenizedPair]
 
 
-class _Batch(NamedTuple):
-    """Sources to search together."""
-
-    sources: list[Sequence[int]]
-    prefixes: list[Sequence[int]] | None
-    earlier: list[Sequence[TokenizedPair]] | None
-    """The sentence pairs before each source in its document."""
-
-
 class Translator:
     """Translates lines of text with a search and the tokenizers of its model.
 
@@ -103,7 +92,7 @@ class Translator:
         choose: Callable[[Sequence[str]], int] | None = None,
         window: ContextWindow = NO_CONTEXT,
         workers: int = 1,
-        observe: Observe | None = None,
+        observe: Callable[[Any], None] | None = None,
         verbatim: bool = False,
         source_language: str = "",
     ) -> None:
@@ -120,8 +109,8 @@ class Translator:
         self.batch_tokens = batch_tokens
         self.max_source_tokens = min(max_source_tokens, search.max_source or max_source_tokens)
         search.algorithm.constraints.check_reachable(self.max_source_tokens)
-        self._search_batch = partial(_search_batch, search, observe)
-        self._workers = None if workers == 1 else Workers(workers, self._search_batch)
+        self._search_batch = partial(search, observe=observe)
+        self._workers = None if workers == 1 else Workers(workers, self._search_batch, search.begin_in_fork)
 
     def translate(
         self,
@@ -235,7 +224,7 @@ class Translator:
             budget = min(budget, math.ceil(sum(lengths) / at_once))
         groups = batches_by_length(lengths, budget)
         batches = [
-            _Batch(
+            IdBatch(
                 [sources[index] for index in indices],
                 [prefixes[index] for index in indices] if prefixes else None,
                 [earlier[index] for index in indices] if earlier else None,
@@ -251,7 +240,7 @@ class Translator:
                     report(len(indices), len(sources))
         return hypotheses
 
-    def _searched(self, batches: Sequence[_Batch]) -> Generator[list[list[Hypothesis]]]:
+    def _searched(self, batches: Sequence[IdBatch]) -> Generator[list[list[Hypothesis]]]:
         """The hypotheses of each batch, in order."""
         if len(batches) == 1 or (self._workers is None and self.search.at_once == 1):
             yield from map(self._search_batch, batches)  # one batch would keep only one worker busy
@@ -397,13 +386,6 @@ class Translator:
         if joined and self.choose:
             joined.insert(0, joined.pop(self.choose([translation.text for translation in joined])))
         return joined
-
-
-def _search_batch(search: Search, observe: Observe | None, batch: _Batch) -> list[list[Hypothesis]]:
-    source, source_mask = pad_source(batch.sources)
-    prefix = pad(batch.prefixes) if batch.prefixes else None
-    context = context_sentences(batch.earlier) if batch.earlier else None
-    return search(source, source_mask, prefix, context, observe)
 
 
 def batches_by_length(lengths: Sequence[int], batch_tokens: int) -> list[list[int]]:

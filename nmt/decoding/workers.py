@@ -13,8 +13,6 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, NamedTuple
 
-import torch
-
 from nmt.errors import CheckFailed, Mistake
 from nmt.signals import on_stop_signals
 
@@ -28,19 +26,19 @@ class _Worker(NamedTuple):
 class Workers:
     """`number` processes, each with one thread, that apply `work` to items.
 
-    They are forked when the first items arrive. They share the memory of the model with this process, but later changes
-    to the model do not reach them. They end when `close` is called, when an error is raised, when an iterator is
-    abandoned, and when this process ends for any reason. The next `map` starts new ones.
+    They are forked when the first items arrive, and each calls `begin` first. They share the memory of the model with
+    this process, but later changes to the model do not reach them. They end when `close` is called, when an error is
+    raised, when an iterator is abandoned, and when this process ends for any reason. The next `map` starts new ones.
 
     Raises Mistake if `number` is below 1, or if the system cannot fork.
     """
 
-    def __init__(self, number: int, work: Callable[[Any], Any]) -> None:
+    def __init__(self, number: int, work: Callable[[Any], Any], begin: Callable[[], None] | None = None) -> None:
         if number < 1:
             raise Mistake(f"workers is {number}; it must be at least 1.")
         if "fork" not in multiprocessing.get_all_start_methods():
             raise Mistake(f"workers is {number}, but this system cannot fork processes: use workers=1.")
-        self.number, self.work = number, work
+        self.number, self.work, self.begin = number, work, begin
         self._workers: list[_Worker] = []
         weakref.finalize(self, _end, self._workers)
 
@@ -91,7 +89,7 @@ class Workers:
         try:
             for _ in range(self.number):
                 ours, theirs = fork.Pipe()
-                process = fork.Process(target=_serve, args=(self.work, theirs), daemon=True)
+                process = fork.Process(target=_serve, args=(self.work, self.begin, theirs), daemon=True)
                 process.start()
                 theirs.close()
                 self._workers.append(_Worker(process, ours))
@@ -137,13 +135,12 @@ def _ended(worker: _Worker) -> CheckFailed:
     return CheckFailed(f"A worker {how}: use workers=1 to find out why.")
 
 
-def _serve(work: Callable[[Any], Any], connection: Connection) -> None:
+def _serve(work: Callable[[Any], Any], begin: Callable[[], None] | None, connection: Connection) -> None:
     """The main loop of a worker: receives items, and sends back a result or an error for each."""
     on_stop_signals(signal.SIG_DFL)
     threading.Thread(target=_exit_with_parent, daemon=True).start()
-    # Threads that torch started in the parent do not exist in a fork. With more than one thread, torch would wait for
-    # them forever.
-    torch.set_num_threads(1)
+    if begin is not None:
+        begin()
     while True:
         item = connection.recv()
         try:

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from nmt.attention import MultiHeadAttention
 from nmt.errors import Mistake
-from nmt.exports.folding import POSITIONS, Folded, Projection, folded, require_plain_transformer
+from nmt.exports.folding import Folded, Projection, folded, require_plain_transformer
+from nmt.exports.positions import POSITIONS
 from nmt.models.embeddings import sinusoids
 from nmt.models.norms import ScaleNorm
 from nmt.models.transformer_layers import FeedForward

@@ -3,24 +3,29 @@
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import ctranslate2
-from jaxtyping import Bool, Int
-from torch import Tensor
 
-from nmt.data.batch import ContextSentences
-from nmt.decoding.beam import BeamSearch
-from nmt.decoding.binding import Algorithm, Search
-from nmt.decoding.state import Hypothesis
-from nmt.decoding.stepwise import Observe
+from nmt.config.nodes import Node, make
+from nmt.cores import threads_of_process, usable_cores
+from nmt.decoding.id_search import Hypothesis, IdBatch, Search, SearchTraits
+from nmt.decoding.search_settings import BeamSettings
 from nmt.errors import Mistake
 from nmt.exports.damage import DamagedExport
-from nmt.exports.folding import POSITIONS
-from nmt.runs.load import LoadedRun
-from nmt.text.tokenizer import BOS, PAD, UNK
+from nmt.exports.positions import POSITIONS
+from nmt.runs.engine import Engine
+from nmt.text.tokenizer import BOS, PAD, UNK, TokenizerPair
 
 ctranslate2.set_log_level(logging.ERROR)
+
+_BEAM = "nmt.decoding.beam.BeamSearch"
+# These classes hold the same settings, and import no torch.
+_SETTINGS = {
+    _BEAM: "nmt.decoding.search_settings.BeamSettings",
+    "nmt.decoding.constraints.Constraints": "nmt.decoding.search_settings.ConstraintSettings",
+}
+_ONLY_BEAMS = "engine=ctranslate2 supports only beam search, not search={}: use engine=torch or onnx."
 
 
 class CTranslate2Model:
@@ -36,28 +41,32 @@ class CTranslate2Model:
     max_source: int | None = POSITIONS
     max_target: int | None = POSITIONS
 
-    def __init__(self, folder: Path, run: LoadedRun, threads: int) -> None:
-        self.at_once = threads if run.device.type == "cpu" else 1
+    def __init__(self, folder: Path, tokenizers: TokenizerPair, device: str, threads: int) -> None:
+        self.device, self.at_once = device, threads if device == "cpu" else 1
         try:
             self.translator = ctranslate2.Translator(
                 str(folder),
-                device=run.device.type,
+                device=device,
                 compute_type="default",
                 inter_threads=self.at_once,
                 intra_threads=threads // self.at_once,
             )
         except RuntimeError as error:
             raise DamagedExport(f"CTranslate2 cannot load {folder} ({error}): export the run again.") from error
-        self._source, self._target = (tokenizer.pieces(range(tokenizer.size)) for tokenizer in run.tokenizers)
+        self._source, self._target = (tokenizer.pieces(range(tokenizer.size)) for tokenizer in tokenizers)
         self._target_ids = {piece: number for number, piece in enumerate(self._target)}
 
-    def bind(self, algorithm: Algorithm) -> Search:
+    def search(self, node: Node) -> Search:
+        """The beam search that a node describes. Raises Mistake for a search that CTranslate2 does not support."""
+        if node.get("_target_") != _BEAM:
+            kind = str(node.get("_target_")).rpartition(".")[2].lower()
+            raise Mistake(_ONLY_BEAMS.format(kind))
+        return self.bind(make(_without_tensors(node), BeamSettings))
+
+    def bind(self, algorithm: SearchTraits) -> Search:
         """A beam search with this model. Raises Mistake for an algorithm that CTranslate2 does not support."""
-        if not isinstance(algorithm, BeamSearch):
-            raise Mistake(
-                f"engine=ctranslate2 supports only beam search, not search={type(algorithm).__name__.lower()}: use "
-                "engine=torch or onnx."
-            )
+        if not isinstance(algorithm, BeamSettings):
+            raise Mistake(_ONLY_BEAMS.format(type(algorithm).__name__.lower()))
         if algorithm.coverage_penalty:
             raise Mistake(
                 f"search.coverage_penalty is {algorithm.coverage_penalty}, which engine=ctranslate2 does not support: "
@@ -86,6 +95,20 @@ class CTranslate2Model:
         return [self._target_ids[piece] for piece in pieces]
 
 
+def ctranslate2_engine(tokenizers: TokenizerPair, folder: Path, precision: str, device: str) -> Engine:
+    """CTranslate2 with the export in a folder. Raises DamagedExport if CTranslate2 cannot load it."""
+    model = CTranslate2Model(folder, tokenizers, device, threads_of_process(usable_cores()))
+    return Engine(
+        name="ctranslate2",
+        precision=precision,
+        device=device,
+        max_source=model.max_source,
+        max_target=model.max_target,
+        bind=model.search,
+        forced_log_probs=model.forced_log_probs,
+    )
+
+
 class _Scored(NamedTuple):
     """A hypothesis before our length penalty."""
 
@@ -94,32 +117,24 @@ class _Scored(NamedTuple):
 
 
 class _Find:
-    """A BeamSearch that CTranslate2 runs without a length penalty, because its penalty differs from ours.
+    """A beam search that CTranslate2 runs without a length penalty, because its penalty differs from ours.
 
     Our length penalty then ranks the hypotheses.
     """
 
-    def __init__(self, model: CTranslate2Model, beam: BeamSearch) -> None:
+    def __init__(self, model: CTranslate2Model, beam: BeamSettings) -> None:
         self.model, self.beam, self.constraints = model, beam, beam.constraints
         # When CTranslate2 blocks pieces, it scales up the probabilities of all others.
         self.blocks_pieces = beam.constraints.no_repeat_ngram > 0 or beam.constraints.min_length > 1
 
-    def __call__(
-        self,
-        source: Int[Tensor, "sentences source"],
-        source_mask: Bool[Tensor, "sentences source"],
-        prefix: Int[Tensor, "sentences prefix"] | None,
-        context: ContextSentences | None,
-        observe: Observe | None,
-    ) -> list[list[Hypothesis]]:
-        if context is not None:
+    def __call__(self, batch: IdBatch, observe: Any) -> list[list[Hypothesis]]:
+        if any(batch.earlier or ()):
             raise ValueError("CTranslate2 reads single sentences; leave out the context.")
-        prefix = source.new_empty(len(source), 0) if prefix is None else prefix
-        longest = self.constraints.longest(source_mask, self.model.max_target, prefix)
-        limits = [limit - 1 for limit in longest.tolist()]  # without EOS
-        lengths = source_mask.sum(dim=1).tolist()
-        sources = [row[: length - 1] for row, length in zip(source.tolist(), lengths, strict=True)]
-        starts = [[piece for piece in row if piece != PAD] for row in prefix.tolist()]
+        sources, starts = batch.sources, batch.prefixes or [[] for _ in batch.sources]
+        limits = [  # without EOS
+            self.constraints.limit(len(source) + 1, len(start), self.model.max_target) - 1
+            for source, start in zip(sources, starts, strict=True)
+        ]
         beams = self._search(sources, starts, max(limits))
         # CTranslate2 has one length limit for the whole batch. In practice, only translations stuck in a repetition
         # exceed their sentence's own limit; those sentences are searched again.
@@ -189,3 +204,9 @@ class _Find:
             for beam in usual
         ]
         return [sorted(beam, key=lambda hypothesis: -hypothesis.score)[: self.beam.n_best] for beam in complete]
+
+
+def _without_tensors(node: Node) -> Node:
+    """The node with classes that only hold its settings."""
+    inner = {key: _without_tensors(value) if isinstance(value, dict) else value for key, value in node.items()}
+    return {**inner, "_target_": _SETTINGS.get(node["_target_"], node["_target_"])}

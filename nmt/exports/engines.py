@@ -8,10 +8,11 @@ from pathlib import Path
 from nmt.config.messages import unknown
 from nmt.errors import CheckFailed, MissingFile, Mistake
 from nmt.exports.export_run import comparison_pairs, export_run, open_kept
-from nmt.exports.formats import ENGINES, check_extra, open_engine
+from nmt.exports.extras import check_extra
+from nmt.exports.formats import ENGINES, open_engine
 from nmt.files import check_writable, locked, remove_parts
+from nmt.runs.engine import Engine
 from nmt.runs.load import LoadedRun, load_run, load_runs
-from nmt.runs.search import Engine
 
 PRECISIONS = ("float32", "int8")
 """Number formats that every engine supports."""

@@ -2,33 +2,24 @@
 
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-from nmt.config.stored import Stored, read_stored
-from nmt.data.cache import file_digest
 from nmt.data.corpus import Pairs, read_aligned, read_parallel
 from nmt.errors import FULL_DISK, MissingFile, Mistake
 from nmt.exports.damage import DamagedExport
+from nmt.exports.export_record import RECORD, check_files, file_digests, origin, read_record
 from nmt.exports.formats import open_engine, open_exported, write_format
 from nmt.exports.parity import BOUNDS, SENTENCES, Parity, compare, computes_alike
 from nmt.files import atomic_folder, check_writable, existing_file, write_json
-from nmt.runs.directory import tokenizer_hashes
+from nmt.runs.engine import Engine
 from nmt.runs.included import included_name
 from nmt.runs.load import LoadedRun
-from nmt.runs.search import Engine
 from nmt.scoring.test_sets import stored_pairs
 from nmt.text import detokenizer
 
 logger = logging.getLogger(__name__)
-
-RECORD = "export.json"
-"""The file that records what a folder was exported from and how closely it matches the run."""
-
-EXPORTER = 1
-"""Version of the exporter. It is increased when the export of an unchanged run changes; engines then export again."""
 
 
 def comparison_pairs(run: LoadedRun, source: str | None = None, reference: str | None = None) -> Pairs:
@@ -67,12 +58,6 @@ def comparison_pairs(run: LoadedRun, source: str | None = None, reference: str |
     return Pairs(sources[:SENTENCES], references[:SENTENCES])
 
 
-class _Record(Stored):
-    """What is read of export.json."""
-
-    files: dict[str, str]
-
-
 def check_replaceable(out: Path, overwrite: bool) -> None:
     """Raises Mistake unless `out` contains no files, or contains only an export and `overwrite` is true."""
     check_writable("out", out)
@@ -109,7 +94,7 @@ def export_run(run: LoadedRun, format: str, out: Path, quantization: str, pairs:
     Raises Mistake if the format does not support the run, and CheckFailed if the two differ. In both cases `out`
     is left unchanged.
     """
-    record = origin(run, format, quantization)
+    record = origin(run.stored, format, quantization)
     with _named(out), atomic_folder(out, replace=True) as part:
         write_format(run, format, part, quantization)
         files = file_digests(part)
@@ -129,7 +114,7 @@ def open_kept(run: LoadedRun, engine: str, folder: Path, precision: str) -> tupl
     record = read_record(folder)
     if not record:
         return None, "there is no export yet"
-    if not origin(run, engine, precision).items() <= record.items():
+    if not origin(run.stored, engine, precision).items() <= record.items():
         return None, "the old export was made from other weights or by another version"
     try:
         check_files(folder, record)
@@ -142,28 +127,6 @@ def open_kept(run: LoadedRun, engine: str, folder: Path, precision: str) -> tupl
     return opened, ""
 
 
-def read_record(folder: Path) -> dict[str, Any]:
-    """The record of what a folder was exported from; empty if the record is missing or damaged."""
-    try:
-        return read_stored(folder / RECORD, _Record)
-    except (OSError, Mistake):
-        return {}
-
-
-def check_files(folder: Path, record: Mapping[str, Any]) -> None:
-    """Raises DamagedExport if a file of an export is missing or has changed, or if one was added."""
-    digests = file_digests(folder)
-    for name in sorted(digests.keys() | record["files"].keys()):
-        if digests.get(name) != record["files"].get(name):
-            raise DamagedExport(f"{folder / name} is missing, has changed or was added: export the run again.")
-
-
-def file_digests(folder: Path) -> dict[str, str]:
-    """The SHA-256 of each file of an export, except its record."""
-    files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
-    return {name: file_digest(path) for name, path in files.items() if name != RECORD}
-
-
 @contextmanager
 def _named(out: Path) -> Iterator[None]:
     """Adds the folder's name to a full-disk error, because most libraries that write exports do not name the file."""
@@ -173,14 +136,3 @@ def _named(out: Path) -> Iterator[None]:
         if error.errno in FULL_DISK:
             error.filename = str(out)
         raise
-
-
-def origin(run: LoadedRun, format: str, quantization: str) -> dict[str, Any]:
-    """What an export was made from, as its record stores it."""
-    return {
-        "format": format,
-        "quantization": quantization,
-        "weights_sha256": file_digest(run.directory.weights),
-        "tokenizers": tokenizer_hashes(run.tokenizers, run.direction),
-        "exporter": EXPORTER,
-    }

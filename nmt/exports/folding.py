@@ -18,9 +18,6 @@ from nmt.models.lstmn import LSTMN
 from nmt.models.norms import LayerNorm
 from nmt.runs.load import LoadedRun
 
-POSITIONS = 1024
-"""Number of positions in an exported model, which reads and writes at most this many pieces, including EOS."""
-
 FOLDABLE = (ScaledDot, Dot, General, NoScore)
 
 

@@ -1,23 +1,19 @@
 """The formats of nmt.export: how each one is written, and how the result is opened."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
-from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
-import torch
-from packaging.requirements import Requirement
-
-from nmt.decoding.binding import bind
+from nmt.cores import threads_of_process, usable_cores
 from nmt.errors import Mistake
+from nmt.exports.extras import check_extra, importing
 from nmt.exports.folding import require_marian_or_pegasus, require_plain_transformer, require_two_graphs
-from nmt.exports.parity import Exported, comparison_search, forced_log_probs, stepwise_log_probs
+from nmt.exports.parity import Exported, comparison_search, stepwise_log_probs
+from nmt.runs.engine import Engine
+from nmt.runs.forced_batches import forced_log_probs
 from nmt.runs.load import LoadedRun, load_run
-from nmt.runs.search import Engine, build_translator
-
-_PROJECT = "nmt-attention"
+from nmt.runs.search import build_translator, model_search
 
 
 class Format(NamedTuple):
@@ -31,52 +27,6 @@ class Format(NamedTuple):
     """Writes a run to an existing folder, with the weights in a number format."""
     open: Callable[[LoadedRun, Path, str], Exported]
     """Opens the exported model the way its users do."""
-
-
-def check_extra(extra: str) -> None:
-    """Raises Mistake if a package of an extra is missing, or if its version is not one that the project supports."""
-    try:
-        declared = [Requirement(text) for text in metadata.requires(_PROJECT) or []]
-    except metadata.PackageNotFoundError:  # a checkout that is not installed
-        return
-    remedy = f"run {_install(extra)} first."
-    for requirement in declared:
-        if (
-            requirement.marker is None
-            or requirement.marker.evaluate({"extra": ""})
-            or not requirement.marker.evaluate({"extra": extra})
-        ):
-            continue
-        try:
-            installed = metadata.version(requirement.name)
-        except metadata.PackageNotFoundError:
-            raise Mistake(f"{extra} needs the package {requirement.name}, which is not installed; {remedy}") from None
-        if installed not in requirement.specifier:
-            versions = ",".join(sorted(map(str, requirement.specifier), reverse=True))  # >=, then <
-            raise Mistake(
-                f"{extra} needs the package {requirement.name}{versions}, but {installed} is installed; {remedy}"
-            )
-
-
-@contextmanager
-def importing(extra: str) -> Iterator[None]:
-    """Raises Mistake in place of the ImportError for a package of the extra that is missing or broken."""
-    try:
-        yield
-    except ImportError as error:
-        module = error.name or ""
-        if module.partition(".")[0] == "nmt":  # a bug in nmt
-            raise
-        if isinstance(error, ModuleNotFoundError) and module and "." not in module:
-            raise Mistake(f"{extra} needs the package {module}; run {_install(extra)} first.") from error
-        raise Mistake(
-            f"A package that {extra} needs cannot be imported ({error}): reinstall it, or run {_install(extra)} in a "
-            "new environment."
-        ) from error
-
-
-def _install(extra: str) -> str:
-    return f"pip install -c constraints.txt -e '.[{extra.replace('_', '-')}]'"
 
 
 def write_format(run: LoadedRun, format: str, folder: Path, quantization: str) -> None:
@@ -121,18 +71,9 @@ def _write_ctranslate2(run: LoadedRun, folder: Path, quantization: str) -> None:
 
 
 def _ctranslate2_engine(run: LoadedRun, folder: Path, precision: str) -> Engine:
-    from nmt.exports.ctranslate2_model import CTranslate2Model
+    from nmt.exports.ctranslate2_model import ctranslate2_engine
 
-    model = CTranslate2Model(folder, run, torch.get_num_threads())
-    return Engine(
-        name="ctranslate2",
-        precision=precision,
-        device=run.device.type,
-        max_source=model.max_source,
-        max_target=model.max_target,
-        bind=model.bind,
-        forced_log_probs=model.forced_log_probs,
-    )
+    return ctranslate2_engine(run.tokenizers, folder, precision, run.device.type)
 
 
 def _write_hugging_face(run: LoadedRun, folder: Path, quantization: str) -> None:
@@ -158,14 +99,14 @@ def _write_onnx(run: LoadedRun, folder: Path, quantization: str) -> None:
 def _onnx_engine(run: LoadedRun, folder: Path, precision: str) -> Engine:
     from nmt.exports.onnx_model import OnnxModel
 
-    model = OnnxModel(folder, torch.get_num_threads())
+    model = OnnxModel(folder, threads_of_process(usable_cores()))
     return Engine(
         name="onnx",
         precision=precision,
         device="cpu",
         max_source=model.max_source,
         max_target=model.max_target,
-        bind=partial(bind, model=model),
+        bind=partial(model_search, model),
         forced_log_probs=partial(stepwise_log_probs, model),
     )
 
@@ -192,7 +133,7 @@ def _write_run(run: LoadedRun, folder: Path, quantization: str) -> None:
 def _open_run(run: LoadedRun, folder: Path, quantization: str) -> Exported:
     small = load_run(folder, "cpu")
     translator = build_translator([small], comparison_search(run), verbatim=True)
-    return Exported(None, None, partial(forced_log_probs, small), translator.translate)
+    return Exported(None, None, partial(forced_log_probs, [small]), translator.translate)
 
 
 def _exported(run: LoadedRun, engine: Engine) -> Exported:

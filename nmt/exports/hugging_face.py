@@ -12,19 +12,21 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, GenerationConfig
 
 from nmt.attention import MultiHeadAttention
 from nmt.config.nodes import make
-from nmt.data.batch import Example, collate
+from nmt.data.batch import collate
+from nmt.data.example import Example
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.binding import Algorithm
 from nmt.decoding.sampling import Sampling
 from nmt.decoding.translator import batches_by_length
 from nmt.errors import Mistake
 from nmt.exports.damage import DamagedExport
-from nmt.exports.folding import POSITIONS, Projection, folded, require_marian_or_pegasus
+from nmt.exports.folding import Projection, folded, require_marian_or_pegasus
 from nmt.exports.model_card import model_card
+from nmt.exports.positions import POSITIONS
 from nmt.files import write_bytes, write_json
 from nmt.models import Transformer
+from nmt.runs.engine import longest_source, search_config
 from nmt.runs.load import LoadedRun, system_errors
-from nmt.runs.search import longest_source, search_config
 from nmt.text import BOS, EOS, PAD, UNK, Tokenizer, normalize
 
 TYPICAL_LENGTH = 30

@@ -23,8 +23,8 @@ from nmt.models.base import Seq2Seq
 from nmt.models.lstmn import Recurrence
 from nmt.models.recurrent import Memory as RecurrentMemory
 from nmt.runs.directory import RunDirectory, tokenizer_hashes
+from nmt.runs.engine import longest_source
 from nmt.runs.load import LoadedRun
-from nmt.runs.search import longest_source
 from nmt.text import BOS, EOS, PAD, UNK
 
 LAYOUT = 1

@@ -12,9 +12,10 @@ from nmt.data.batch import pad_source
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.state import Decodable
 from nmt.errors import CheckFailed, Mistake
-from nmt.runs.forced_batches import piece_log_probs, readable_batches
+from nmt.runs.engine import Engine, named_search
+from nmt.runs.forced_batches import readable_log_probs
 from nmt.runs.load import LoadedRun
-from nmt.runs.search import Engine, build_translator, named_search
+from nmt.runs.search import build_translator
 from nmt.text import BOS, EOS, normalize
 
 SENTENCES = 200
@@ -132,7 +133,7 @@ def log_prob_differences(
         if all(len(ids) + 1 <= limit for ids, limit in zip(pair, limits, strict=True))
     ]
     kept_sources, kept_targets = ([side[index] for index in kept] for side in (sources, targets))
-    ours = {kept[position]: row for position, row in _readable_log_probs(run, kept_sources, kept_targets).items()}
+    ours = {kept[position]: row for position, row in readable_log_probs([run], kept_sources, kept_targets).items()}
     if not ours:
         return {}
     theirs = exported.forced_log_probs([sources[index] for index in ours], [targets[index] for index in ours])
@@ -140,25 +141,6 @@ def log_prob_differences(
         index: [abs(a - b) for a, b in zip(mine, other, strict=True)]
         for (index, mine), other in zip(ours.items(), theirs, strict=True)
     }
-
-
-def _readable_log_probs(
-    run: LoadedRun, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
-) -> dict[int, list[float]]:
-    """log p of each target piece and of EOS, in nats, by the index of the pair; without the pairs that are too long."""
-    log_probs: dict[int, list[float]] = {}
-    for indices, batch in readable_batches([run], sources, targets, batch_tokens=4096):
-        for index, row in zip(indices, piece_log_probs([run], batch).tolist(), strict=True):
-            log_probs[index] = row[: len(targets[index]) + 1]
-    return log_probs
-
-
-def forced_log_probs(
-    run: LoadedRun, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
-) -> list[list[float]]:
-    """log p of each target piece and of EOS, in nats, for pairs that the run can read."""
-    log_probs = _readable_log_probs(run, sources, targets)
-    return [log_probs[index] for index in range(len(sources))]
 
 
 def computes_alike(run: LoadedRun, engine: Engine, bound: float) -> bool:

@@ -14,8 +14,8 @@ from torch import Tensor
 from nmt.attention import Attention
 from nmt.attention.edits import Change, Edit, FrozenQuery, Off, Shuffled, Uniform, with_parts
 from nmt.config.messages import unknown
-from nmt.data.batch import TokenizedPair
 from nmt.data.documents import check_named, earlier_pairs
+from nmt.data.example import TokenizedPair
 from nmt.errors import Mistake
 from nmt.evaluation.scores import headline_metrics
 from nmt.maps.attention_map import selected_sites

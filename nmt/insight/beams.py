@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import torch
 
 from nmt.decoding.beam import BeamSearch
-from nmt.decoding.state import Hypothesis
+from nmt.decoding.id_search import Hypothesis
 from nmt.decoding.stepwise import Step
 from nmt.errors import Mistake, TemplatedMessage
 from nmt.insight.sentence_pair import check_length

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import torch
 
-from nmt.data.batch import Example, TokenizedPair
+from nmt.data.example import Example, TokenizedPair
 from nmt.maps.attention_map import EarlierPair, SentenceMaps
 from nmt.maps.recorder import Recorder
 from nmt.runs.forced_batches import readable_batches

@@ -17,8 +17,9 @@ from nmt.maps.drawing import LEFT_OUT, clear
 from nmt.maps.map_files import MANIFEST, MapFolder, write_maps
 from nmt.pace import Pace
 from nmt.runs.encoder import LoadedEncoder
+from nmt.runs.engine import search_config
 from nmt.runs.load import LoadedRun, documents_to_read
-from nmt.runs.search import build_translator, search_config
+from nmt.runs.search import build_translator
 from nmt.tables import Table
 from nmt.text import normalize
 from nmt.text.lines import read_lines

@@ -10,7 +10,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from nmt.data.batch import Example, collate
+from nmt.data.batch import collate
+from nmt.data.example import Example
 from nmt.decoding.stepwise import Observe
 from nmt.errors import Mistake, TemplatedMessage
 from nmt.models.base import Watch

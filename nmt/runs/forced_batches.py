@@ -9,7 +9,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from nmt.data.batch import Batch, Example, TokenizedPair, collate
+from nmt.data.batch import Batch, collate
+from nmt.data.example import Example, TokenizedPair
 from nmt.decoding.translator import batches_by_length
 from nmt.errors import CheckFailed
 from nmt.runs.load import LoadedRun
@@ -98,3 +99,22 @@ def piece_log_probs(runs: Sequence[LoadedRun], batch: Batch) -> Float[Tensor, "b
         chosen.append(log_probs.gather(2, target.unsqueeze(2)).squeeze(2).double().cpu())
     mean = torch.stack(chosen).logsumexp(dim=0) - math.log(len(runs))
     return mean.masked_fill(batch.target_output == PAD, 0)
+
+
+def readable_log_probs(
+    runs: Sequence[LoadedRun], sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+) -> dict[int, list[float]]:
+    """log p of each target piece and of EOS, in nats, by the index of the pair; without the pairs that are too long."""
+    log_probs: dict[int, list[float]] = {}
+    for indices, batch in readable_batches(runs, sources, targets, batch_tokens=4096):
+        for index, row in zip(indices, piece_log_probs(runs, batch).tolist(), strict=True):
+            log_probs[index] = row[: len(targets[index]) + 1]
+    return log_probs
+
+
+def forced_log_probs(
+    runs: Sequence[LoadedRun], sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+) -> list[list[float]]:
+    """log p of each target piece and of EOS, in nats, for pairs that the runs can read."""
+    log_probs = readable_log_probs(runs, sources, targets)
+    return [log_probs[index] for index in range(len(sources))]

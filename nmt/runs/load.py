@@ -14,10 +14,8 @@ import torch
 from safetensors import SafetensorError
 
 from nmt.config.direction import Direction
-from nmt.config.messages import stored_invalid
 from nmt.config.nodes import Node, make
-from nmt.config.schema import RunSettings, validated
-from nmt.config.trusted import FOR_LOADING, check_nodes
+from nmt.config.schema import RunSettings
 from nmt.data.documents import ContextWindow, documents_of_file
 from nmt.decoding.binding import Algorithm
 from nmt.errors import Mistake
@@ -27,8 +25,8 @@ from nmt.models.base import Attending
 from nmt.models.embeddings import with_plain_weights
 from nmt.models.no_initial_weights import NoInitialWeights
 from nmt.runs.directory import RunDirectory
-from nmt.runs.included import named_run
 from nmt.runs.precision import check_precision, with_precision
+from nmt.runs.reading import StoredRun, context_window, read_run
 from nmt.runs.weights import enough_memory, header_matches, load_weights
 from nmt.text import TokenizerPair
 
@@ -49,18 +47,19 @@ class LoadedRun(NamedTuple):
     def direction(self) -> Direction:
         return self.settings.direction
 
-    def require_context(self, key: str) -> None:
-        """Raises Mistake if the run reads no earlier sentences; `key` is the setting that would have no effect."""
-        if not self.window.sentences:
-            raise Mistake(
-                f"{key} has no effect on {self.directory.path}, which reads each sentence by itself; leave it out, "
-                "or use a run trained with context=hierarchical or context=concatenate."
-            )
-
     @property
     def window(self) -> ContextWindow:
         """The earlier sentences that the model reads."""
         return context_window(self.settings)
+
+    @property
+    def stored(self) -> StoredRun:
+        """The run without its model."""
+        return StoredRun(self.directory, self.settings, self.tokenizers)
+
+    def require_context(self, key: str) -> None:
+        """Raises Mistake as StoredRun.require_context does."""
+        self.stored.require_context(key)
 
 
 def build_model(model: Node, tokenizers: TokenizerPair, context: Node | None = None) -> Seq2Seq:
@@ -73,16 +72,6 @@ def composed_model(model: Node, sizes: VocabularySizes, context: Node | None) ->
     """The model that a node describes; `context` makes it a document model."""
     sentence: Seq2Seq = make(model, Seq2Seq)(vocabulary=sizes)
     return sentence if context is None else make(context, Seq2Seq)(sentence)
-
-
-def context_window(settings: RunSettings) -> ContextWindow:
-    """The earlier sentences that a model with these settings reads."""
-    context = settings.context
-    return ContextWindow(
-        context.sentences,
-        joined=context.model is None and context.sentences > 0,
-        translations=context.model is not None and context.model.get("decoder") is not None,
-    )
 
 
 def documents_to_read(run: LoadedRun, documents: str | None, lines: int) -> list[int] | None:
@@ -105,17 +94,8 @@ def load_run(path: Path, device: str, precision: str = "float32") -> LoadedRun:
     """
     torch_device = choose_device(device)
     check_precision(precision, torch_device)
-    path = named_run(path)
-    directory = RunDirectory(path)
-    directory.require_finished()
-    directory.check_links()
-    config = directory.config()
-    check_nodes(config, path / "config.yaml", FOR_LOADING)
-    try:
-        settings = validated(RunSettings, config)
-    except Mistake as error:
-        raise Mistake(f"{path / 'config.yaml'} cannot be used: {stored_invalid(error)}") from error
-    tokenizers = directory.tokenizers(settings.direction, directory.metrics(), settings.tokenizer.tone_marks)
+    directory, settings, tokenizers = read_run(path)
+    path = directory.path
     try:
         make(settings.search, Algorithm)
         with torch.device("meta"), NoInitialWeights():

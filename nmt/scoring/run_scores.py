@@ -24,8 +24,9 @@ from nmt.evaluation.score_record import Score, ScoreRecord
 from nmt.evaluation.scores import all_metrics, corpus_scores, headline_metrics, sentence_scores
 from nmt.files import write_json, write_text
 from nmt.pace import Pace
+from nmt.runs.engine import Engine, longest_source, search_config
 from nmt.runs.load import LoadedRun
-from nmt.runs.search import Engine, build_translator, longest_source, search_config
+from nmt.runs.search import build_translator
 from nmt.scoring.alignment_error import Links, alignment_error
 from nmt.scoring.forced_scores import Perplexity, log_probs, perplexity
 from nmt.scoring.test_sets import SENTENCES, TestSet, split_test_set

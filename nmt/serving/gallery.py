@@ -12,10 +12,10 @@ from nmt.config.direction import Direction
 from nmt.errors import CheckFailed, Mistake, TemplatedMessage
 from nmt.exports.engines import load_with_engine
 from nmt.runs.directory import RunDirectory
+from nmt.runs.engine import Engine
 from nmt.runs.included import included_models, named_run
 from nmt.runs.load import LoadedRun
 from nmt.runs.names import distinct_names
-from nmt.runs.search import Engine
 from nmt.runs.weights import DamagedWeights
 from nmt.serving.allocator import return_memory
 

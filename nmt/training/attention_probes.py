@@ -8,8 +8,8 @@ from pathlib import Path
 from lightning import LightningModule, Trainer
 from lightning.pytorch.callbacks import Callback
 
-from nmt.data.batch import Example
 from nmt.data.corpus import file_pair
+from nmt.data.example import Example
 from nmt.insight.forced_maps import IdPair, forced_maps
 from nmt.insight.provenance import described_files, described_run, described_sites
 from nmt.maps.map_files import write_maps

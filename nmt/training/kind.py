@@ -14,8 +14,8 @@ from lightning.pytorch.callbacks import Callback
 from nmt.config.direction import Direction
 from nmt.config.job import Job
 from nmt.config.nodes import make
-from nmt.data.batch import Example
 from nmt.data.drawn_pairs import DrawnPairs
+from nmt.data.example import Example
 from nmt.data.module import Collate
 from nmt.models.base import Attending
 from nmt.models.no_initial_weights import NoInitialWeights

@@ -11,7 +11,7 @@ from torch.optim import Optimizer
 
 from nmt.config.nodes import make
 from nmt.config.schema import EncoderSettings
-from nmt.data.batch import Example
+from nmt.data.example import Example
 from nmt.data.masking import MaskedBatch, collate_masked
 from nmt.data.plan import plan
 from nmt.kernels.vocabulary_loss import summed_nll

@@ -4,7 +4,7 @@ import logging
 
 import torch
 
-from nmt.data.batch import Example
+from nmt.data.example import Example
 from nmt.errors import CheckFailed
 
 logger = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from torch.nn.utils import clip_grad_value_, get_total_norm
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
-from nmt.data.batch import Example
+from nmt.data.example import Example
 from nmt.data.keyed_seed import keyed_seed
 from nmt.models.base import Attending
 from nmt.training.buildable import built

@@ -12,7 +12,8 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from nmt.config.nodes import make
 from nmt.config.schema import RunSettings
-from nmt.data.batch import Batch, Example, separated
+from nmt.data.batch import Batch, separated
+from nmt.data.example import Example
 from nmt.errors import CheckFailed, Mistake
 from nmt.models.base import Seq2Seq
 from nmt.training.objectives import CrossEntropy, Objective, with_words_dropped

@@ -15,12 +15,13 @@ from nmt.config.job import Job
 from nmt.config.keys import with_values
 from nmt.config.nodes import make
 from nmt.config.schema import RunSettings, validated
-from nmt.data.batch import Example, collate
+from nmt.data.batch import collate
 from nmt.data.corpus import check_files, corpus_hashes, file_pair, matching_prefixes, read_pairs, text_file
 from nmt.data.dataset import encode_pairs, training_dataset
 from nmt.data.detokenized import detokenized
 from nmt.data.documents import check_documents, read_documents
 from nmt.data.drawn_pairs import Draw, DrawnPairs, SubwordSampling
+from nmt.data.example import Example
 from nmt.data.filters import Filters
 from nmt.data.plan import Mixing
 from nmt.data.table_corpora import is_table, split_table
@@ -30,7 +31,8 @@ from nmt.errors import Mistake
 from nmt.models import DocumentModel, Seq2Seq, VocabularySizes
 from nmt.runs.directory import RunDirectory
 from nmt.runs.encoder import LoadedEncoder
-from nmt.runs.load import LoadedRun, build_model, composed_model, context_window
+from nmt.runs.load import LoadedRun, build_model, composed_model
+from nmt.runs.reading import context_window
 from nmt.text import TokenizerPair
 from nmt.training.buildable import check_translation
 from nmt.training.kind import Corpora, Examples, TrainingKind

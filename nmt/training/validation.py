@@ -11,14 +11,14 @@ from lightning import LightningModule, Trainer
 from lightning.pytorch.callbacks import Callback
 
 from nmt.config.nodes import make
-from nmt.data.batch import Example
 from nmt.data.documents import read_documents
+from nmt.data.example import Example
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.binding import bind
 from nmt.decoding.translator import Translator
 from nmt.evaluation.scores import Bleu
+from nmt.runs.engine import longest_source
 from nmt.runs.load import LoadedRun
-from nmt.runs.search import longest_source
 from nmt.scoring.references import is_tokenized, read_references
 from nmt.training.attention_probes import AttentionProbes, probe_pairs
 from nmt.training.tensorboard import show_translations

@@ -15,7 +15,8 @@ import torch
 
 from nmt.config.nodes import make
 from nmt.config.schema import TrainSettings, validated
-from nmt.data.batch import Batch, Example, collate
+from nmt.data.batch import Batch, collate
+from nmt.data.example import Example
 from nmt.errors import Mistake
 from nmt.models import VocabularySizes
 from nmt.text import EOS

@@ -20,9 +20,9 @@ from typing import NamedTuple
 import numpy as np
 
 from nmt.config.direction import Direction
-from nmt.data.batch import TokenizedPair
 from nmt.data.corpus import corpus_files, read_pairs
 from nmt.data.documents import check_documents, document_file
+from nmt.data.example import TokenizedPair
 from nmt.errors import Mistake
 from nmt.insight.forced_maps import IdPair, forced_maps
 from nmt.runs.load import LoadedRun, load_run

@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from nmt.data.batch import Example, collate, context_sentences, pad_source, separated
+from nmt.data.batch import collate, context_sentences, pad_source, separated
+from nmt.data.example import Example
 from nmt.errors import Mistake
 from nmt.text import BOS, EOS, PAD
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from nmt.config.direction import Direction
-from nmt.data.batch import Example
 from nmt.data.corpus import read_pairs
 from nmt.data.dataset import encode_pairs, training_dataset
 from nmt.data.documents import (
@@ -17,6 +16,7 @@ from nmt.data.documents import (
     read_documents,
 )
 from nmt.data.drawn_pairs import Draw, DrawnPairs, SubwordSampling
+from nmt.data.example import Example
 from nmt.data.filters import Filters
 from nmt.errors import Mistake
 from nmt.text import EOS

@@ -5,9 +5,9 @@ from itertools import islice
 import pytest
 import torch
 
-from nmt.data.batch import Example
 from nmt.data.dataset import training_dataset
 from nmt.data.drawn_pairs import Draw, DrawnPairs, SubwordSampling
+from nmt.data.example import Example
 from nmt.data.filters import Filters
 from nmt.data.module import TranslationData
 from nmt.data.plan import Mixing

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 import torch
 
-from nmt.data.batch import Example
+from nmt.data.example import Example
 from nmt.data.masking import MASK, Masking, collate_masked
 from nmt.text import EOS, PAD, UNK
 

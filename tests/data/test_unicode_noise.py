@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from nmt.data.batch import Example
 from nmt.data.drawn_pairs import Draw
+from nmt.data.example import Example
 from nmt.data.unicode_noise import UnicodeNoise, noise
 
 SOURCE, TARGET = "we see the small house today", "hôm nay chúng ta thấy nhà nhỏ"

@@ -8,7 +8,7 @@ import torch
 
 from nmt.decoding.beam import BeamSearch, Candidates, _keep_rows
 from nmt.decoding.constraints import Constraints
-from nmt.decoding.state import Hypothesis
+from nmt.decoding.id_search import Hypothesis
 from nmt.errors import CheckFailed, Mistake
 from nmt.kernels import wide_top_k
 from nmt.text.tokenizer import BOS, EOS, PAD, UNK

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from nmt.decoding.constraints import Constraints
+from nmt.decoding.id_search import Hypothesis
 from nmt.decoding.sampling import Sampling
-from nmt.decoding.state import Hypothesis
 from nmt.decoding.stepwise import Step
 from nmt.errors import CheckFailed, Mistake
 from nmt.text.tokenizer import BOS, EOS, PAD

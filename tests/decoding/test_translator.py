@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.binding import Algorithm, bind
 from nmt.decoding.constraints import Constraints
+from nmt.decoding.id_search import Hypothesis, IdBatch
 from nmt.decoding.sampling import Sampling
 from nmt.decoding.segments import split_line
-from nmt.decoding.state import Hypothesis
 from nmt.decoding.translator import TranslatedLine, Translation, Translator, batches_by_length
 from nmt.errors import CheckFailed, Mistake
 from nmt.models.embeddings import with_rows_of_length
@@ -443,10 +443,10 @@ def test_an_engine_searches_batches_at_the_same_time(tokenizers: TokenizerPair) 
     both, calls = Barrier(2, timeout=20), count()
     lines = ["red cat", "big dog sits here", "blue dog or big cat runs", "now?"]
 
-    def find(source: Tensor, source_mask: Tensor, *rest: Any) -> list[list[Hypothesis]]:
+    def find(batch: IdBatch, observe: Any) -> list[list[Hypothesis]]:
         if next(calls) < 2:
             both.wait()
-        return [[Hypothesis([token for token in row if token > EOS], 0.0, 0.0)] for row in source.tolist()]
+        return [[Hypothesis([*source], 0.0, 0.0)] for source in batch.sources]
 
     translator = Translator(replace(search, find=find, at_once=2), tokenizers)
     assert translator.translate(lines) == lines

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -133,7 +134,7 @@ def test_workers_compute_although_their_parent_has_had_threads() -> None:
     torch.set_num_threads(2)
     try:
         expected = product(600)
-        assert [*Workers(2, product).map([600, 600, 600])] == [expected] * 3
+        assert [*Workers(2, product, partial(torch.set_num_threads, 1)).map([600, 600, 600])] == [expected] * 3
     finally:
         torch.set_num_threads(1)
         signal.alarm(0)

@@ -14,12 +14,11 @@ from nmt.attention import Attention
 from nmt.attention.normalizers import Softmax, Sparsemax
 from nmt.attention.scorers import Additive, Dot, Gaussian, General, NoScore, ScaledDot, Scorer
 from nmt.attention.windows import Global, LocalM
-from nmt.data.batch import pad_source
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.binding import bind
 from nmt.decoding.constraints import Constraints
+from nmt.decoding.id_search import Hypothesis, IdBatch
 from nmt.decoding.sampling import Sampling
-from nmt.decoding.state import Hypothesis
 from nmt.decoding.translator import Translator
 from nmt.errors import Mistake
 from nmt.exports.ctranslate2 import write_ctranslate2
@@ -72,7 +71,7 @@ def with_model(
 def exported(trained: LoadedRun, out: Path, quantization: str = "float32") -> CTranslate2Model:
     out.mkdir()
     write_ctranslate2(trained, out, quantization)
-    return CTranslate2Model(out, trained, threads=1)
+    return CTranslate2Model(out, trained.tokenizers, "cpu", threads=1)
 
 
 KINDS = {
@@ -189,7 +188,7 @@ def test_special_pieces_are_left_out_if_there_is_another_hypothesis(trained: Loa
         SimpleNamespace(hypotheses=[odd], scores=[-1.0]),
     ]
     model.translator = SimpleNamespace(translate_batch=lambda *_, **__: results)
-    first, second = model.bind(BeamSearch(3))(*pad_source([[5], [5]]))
+    first, second = model.bind(BeamSearch(3))(IdBatch([[5], [5]]))
     assert first == [Hypothesis([9, 8], -2.0, pytest.approx(-2.0 / (8 / 6) ** 0.6))]
     assert [hypothesis.ids for hypothesis in second] == [[9, 1]]
 
@@ -222,7 +221,7 @@ def test_what_the_format_cannot_hold_is_refused(
 
 def test_a_damaged_folder_is_refused(trained: LoadedRun, tmp_path: Path) -> None:
     with pytest.raises(Mistake, match=r"CTranslate2 cannot load .*: export the run again"):
-        CTranslate2Model(tmp_path, trained, threads=1)
+        CTranslate2Model(tmp_path, trained.tokenizers, "cpu", threads=1)
 
 
 def test_the_folder_translates_without_this_project(trained: LoadedRun, tmp_path: Path) -> None:
@@ -242,7 +241,7 @@ def test_the_folder_translates_without_this_project(trained: LoadedRun, tmp_path
 def test_several_searches_at_once_find_the_same(trained: LoadedRun, tmp_path: Path) -> None:
     model = with_model(trained, site(), site(), site())
     single = exported(model, tmp_path / "out")
-    double = CTranslate2Model(tmp_path / "out", model, threads=2)
+    double = CTranslate2Model(tmp_path / "out", model.tokenizers, "cpu", threads=2)
     assert double.bind(BeamSearch()).at_once == double.translator.num_translators == 2
     one, other = (  # in the same batches
         Translator(engine.bind(BeamSearch()), model.tokenizers, batch_tokens=tokens).search_ids(SOURCES * 5)

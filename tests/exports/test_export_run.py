@@ -18,10 +18,11 @@ from transformers import PreTrainedModel
 
 import nmt
 from nmt.errors import CheckFailed, Mistake
-from nmt.exports import engines, formats, parity
+from nmt.exports import engines, extras, formats, parity
 from nmt.exports.damage import DamagedExport
 from nmt.exports.engines import load_with_engine
-from nmt.exports.export_run import RECORD, check_files, check_replaceable, comparison_pairs, export_run, read_record
+from nmt.exports.export_record import RECORD, check_files, read_record
+from nmt.exports.export_run import check_replaceable, comparison_pairs, export_run
 from nmt.exports.formats import ENGINES, FORMATS
 from nmt.runs.load import LoadedRun, load_run
 
@@ -327,21 +328,21 @@ def test_what_an_engine_lacks_is_one_sentence(run: Path, command: Command, overr
 
 def test_a_missing_or_newer_package_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     versions = {"ctranslate2": "5.1.0"}
-    monkeypatch.setattr(formats.metadata, "version", versions.__getitem__)
+    monkeypatch.setattr(extras.metadata, "version", versions.__getitem__)
     with pytest.raises(
         Mistake, match=r"ctranslate2 needs the package ctranslate2.*>=4.8,<4.9, but 5.1.0 is installed; run pip"
     ):
-        formats.check_extra("ctranslate2")
+        extras.check_extra("ctranslate2")
 
     def missing(name: str) -> str:
-        raise formats.metadata.PackageNotFoundError(name)
+        raise extras.metadata.PackageNotFoundError(name)
 
-    monkeypatch.setattr(formats.metadata, "version", missing)
+    monkeypatch.setattr(extras.metadata, "version", missing)
     with pytest.raises(
         Mistake,
         match=r"needs the package ctranslate2, which is not installed; run pip install .*'\.\[ctranslate2\]'",
     ):
-        formats.check_extra("ctranslate2")
+        extras.check_extra("ctranslate2")
 
 
 @pytest.mark.parametrize("format", ["ctranslate2", "hugging_face", "argos"])
@@ -388,9 +389,9 @@ def test_a_package_that_cannot_be_imported_is_one_sentence(
 
 def test_a_broken_package_is_one_sentence_and_an_import_error_of_our_own_none() -> None:
     message = r"A package that onnx needs cannot be imported \(no libfoo.so\): reinstall it, or run .*'\.\[onnx\]' in a"
-    with pytest.raises(Mistake, match=message), formats.importing("onnx"):
+    with pytest.raises(Mistake, match=message), extras.importing("onnx"):
         raise ImportError("no libfoo.so")
-    with pytest.raises(ImportError, match="cannot import name 'nothing' from 'nmt"), formats.importing("onnx"):
+    with pytest.raises(ImportError, match="cannot import name 'nothing' from 'nmt"), extras.importing("onnx"):
         from nmt.exports.parity import nothing  # type: ignore[attr-defined]  # noqa: F401
 
 

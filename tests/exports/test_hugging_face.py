@@ -12,10 +12,10 @@ from jobs import run_settings
 from torch import Tensor, nn
 from transformers import AutoModelForSeq2SeqLM, MarianMTModel, PegasusForConditionalGeneration
 
-from nmt.data.batch import Example, collate
+from nmt.data.batch import collate
+from nmt.data.example import Example
 from nmt.errors import Mistake
 from nmt.exports import hugging_face
-from nmt.exports.folding import POSITIONS
 from nmt.exports.hugging_face import (
     TYPICAL_LENGTH,
     HuggingFaceModel,
@@ -24,6 +24,7 @@ from nmt.exports.hugging_face import (
     write_hugging_face,
 )
 from nmt.exports.model_card import corpus_license
+from nmt.exports.positions import POSITIONS
 from nmt.models.embeddings import with_plain_weights
 from nmt.runs.directory import RunDirectory
 from nmt.runs.load import LoadedRun, build_model

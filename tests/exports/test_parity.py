@@ -9,9 +9,10 @@ from nmt.config.nodes import Node, make
 from nmt.decoding.beam import BeamSearch
 from nmt.errors import CheckFailed, Mistake
 from nmt.exports.parity import BOUNDS, Parity, compare, comparison_search, stepwise_log_probs
+from nmt.runs.engine import named_search, search_config
 from nmt.runs.forced_batches import log_probs_of_ids
 from nmt.runs.load import LoadedRun, load_run
-from nmt.runs.search import build_translator, named_search, search_config
+from nmt.runs.search import build_translator
 
 SOURCES, REFERENCES = ["one two.", "three", "four five six."], ["một hai.", "ba", "bốn năm sáu."]
 

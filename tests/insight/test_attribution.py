@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from nmt.attention import Attention, normalizers, windows
 from nmt.attention.multihead import KeysValues
 from nmt.config.nodes import CONFIGS, make
-from nmt.data.batch import Batch, Example, collate
+from nmt.data.batch import Batch, collate
+from nmt.data.example import Example
 from nmt.insight.attribution import Method, gradient_x_input, integrated_gradients, occlusion, value_zeroing
 from nmt.models import Bahdanau, Luong, Seq2Seq, Transformer, VocabularySizes
 from nmt.models.decoders import LSTMDecoder

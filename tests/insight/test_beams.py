@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmt.decoding.state import Hypothesis
+from nmt.decoding.id_search import Hypothesis
 from nmt.errors import Mistake
 from nmt.insight.beams import Beam, watched_search
 from nmt.runs.forced_batches import log_probs_of_ids

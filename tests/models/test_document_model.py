@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from nmt.attention import Attention, normalizers, windows
-from nmt.data.batch import ContextSentences, Example, collate
+from nmt.data.batch import ContextSentences, collate
+from nmt.data.example import Example
 from nmt.decoding.state import select_rows
 from nmt.errors import Mistake
 from nmt.models.hierarchical import EarlierSentences, HierarchicalAttention

@@ -14,8 +14,8 @@ from nmt.cli.compose import configuration
 from nmt.config.nodes import CONFIGS, make
 from nmt.decoding.sampling import Sampling
 from nmt.errors import Mistake
+from nmt.runs.engine import longest_source, search_config
 from nmt.runs.load import build_model, choose_device, save_weights
-from nmt.runs.search import longest_source, search_config
 from nmt.text import Tokenizer, TokenizerPair, train_tokenizer
 
 

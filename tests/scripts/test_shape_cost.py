@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from nmt.data.batch import Example, collate
+from nmt.data.batch import collate
+from nmt.data.example import Example
 from nmt.errors import Mistake
 from scripts.bench import shape_cost
 

@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from nmt.data.batch import Example, collate
+from nmt.data.batch import collate
+from nmt.data.example import Example
 from nmt.errors import Mistake
 from nmt.kernels.vocabulary_loss import summed_nll
 from scripts.bench import benchmark, training_cost

@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.data.batch import Batch, Example, collate
+from nmt.data.batch import Batch, collate
+from nmt.data.example import Example
 from nmt.models.base import Seq2Seq
 
 VOCABULARY = 11

@@ -11,7 +11,7 @@ from jobs import job_of
 
 from nmt.cli.compose import configuration
 from nmt.commands.train import train
-from nmt.data.batch import Example
+from nmt.data.example import Example
 from nmt.insight.forced_maps import IdPair
 from nmt.maps.map_files import MapFolder
 from nmt.training.attention_probes import probe_pairs, thin_out

@@ -8,7 +8,8 @@ from torch import Tensor, nn
 from torch.distributions import Categorical, kl_divergence
 from torch.nn import functional
 
-from nmt.data.batch import Batch, Example, collate
+from nmt.data.batch import Batch, collate
+from nmt.data.example import Example
 from nmt.errors import Mistake
 from nmt.models.base import Seq2Seq
 from nmt.text import BOS, EOS, PAD, UNK

@@ -20,7 +20,8 @@ from torch import Tensor, nn
 from nmt.cli.compose import configuration
 from nmt.config.nodes import make
 from nmt.config.schema import TrainSettings, validated
-from nmt.data.batch import Batch, Example, collate
+from nmt.data.batch import Batch, collate
+from nmt.data.example import Example
 from nmt.models import DocumentModel, MaskedTransformer, VocabularySizes
 from nmt.models.base import Attending
 from nmt.training.recorded_steps import CudaRecorder, ReadsValues, Record, RecordedSteps, Work, check_recordable

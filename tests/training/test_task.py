@@ -9,7 +9,8 @@ import torch
 from torch.nn import functional
 from torch.optim.lr_scheduler import LambdaLR
 
-from nmt.data.batch import Batch, Example, collate
+from nmt.data.batch import Batch, collate
+from nmt.data.example import Example
 from nmt.errors import CheckFailed, Mistake
 from nmt.models.base import Seq2Seq
 from nmt.models.embeddings import with_rows_of_length

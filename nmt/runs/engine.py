@@ -1,0 +1,119 @@
+"""What translates with a run: the engine, the search, and the translator built of them. Imports no torch."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from nmt.config.messages import unknown
+from nmt.config.nodes import CONFIGS, Node, read_yaml
+from nmt.config.schema import RunSettings, check_node
+from nmt.decoding import consensus
+from nmt.decoding.id_search import Search
+from nmt.decoding.translator import MAX_SOURCE_TOKENS, Translator
+from nmt.errors import Mistake
+from nmt.runs.reading import StoredRun
+
+
+class Engine(NamedTuple):
+    """What computes translations: torch with a run's model, or another library with an exported one."""
+
+    name: str
+    precision: str
+    device: str
+    """Where it runs: cpu or cuda."""
+    max_source: int | None
+    """Maximum number of source pieces that it reads, including EOS; None for no limit."""
+    max_target: int | None
+    """Maximum number of target pieces that it writes, including EOS; None for no limit."""
+    bind: Callable[[Node], Search]
+    """The search that a node describes, with this model. Raises Mistake if the engine does not support it."""
+    forced_log_probs: Callable[[Sequence[Sequence[int]], Sequence[Sequence[int]]], list[list[float]]]
+    """log p of each target piece and of EOS, in nats, from ids without BOS and EOS."""
+
+
+def engine_translator(
+    run: StoredRun,
+    engine: Engine,
+    search: Mapping[str, Any] | None = None,
+    batch_tokens: int = 4096,
+    *,
+    max_source_tokens: int | None = None,
+    minimum_bayes_risk: bool = False,
+    observe: Callable[[Any], None] | None = None,
+    workers: int = 1,
+    verbatim: bool = False,
+) -> Translator:
+    """The translator of a run with an engine.
+
+    `search` changes the run's search, as in `search_config`; `max_source_tokens` defaults to `longest_source`.
+    With `minimum_bayes_risk`, the best translation of a line is the one most similar to the others by chrF. `observe`
+    receives every step of a search, if torch computes it. `workers` is the number of processes that search in
+    parallel. With `verbatim`, the model reads every line as it is. Raises Mistake for `minimum_bayes_risk` with a
+    search that finds only one translation, for a min_length that no source allows, for a search that the engine does
+    not support, and for several workers on a GPU or with `observe`.
+    """
+    bound = engine.bind(search_config(run.settings.search, search or {}))
+    if workers > 1 and engine.device != "cpu":
+        raise Mistake(
+            f"workers={workers} needs the CPU, but device is {engine.device}: add device=cpu, or leave out workers."
+        )
+    if minimum_bayes_risk and bound.algorithm.n_best == 1:
+        raise Mistake(
+            "minimum_bayes_risk=true chooses among several translations, but the search finds only 1: add "
+            "search.n_best=5, or search=sampling search.samples=32."
+        )
+    choose = None
+    if minimum_bayes_risk:
+        from nmt.evaluation.scores import sentence_chrf  # sacrebleu, which nothing else here needs
+
+        choose = partial(consensus.minimum_bayes_risk, utility=sentence_chrf)
+    return Translator(
+        bound,
+        run.tokenizers,
+        batch_tokens=batch_tokens,
+        max_source_tokens=longest_source(run.settings) if max_source_tokens is None else max_source_tokens,
+        choose=choose,
+        window=run.window,
+        workers=workers,
+        observe=observe,
+        verbatim=verbatim,
+        source_language=run.direction.source,
+    )
+
+
+def longest_source(settings: RunSettings) -> int:
+    """Limit on the source pieces of one search, including EOS: the larger of the default and filters.max_tokens."""
+    return max(MAX_SOURCE_TOKENS, settings.filters.max_tokens)
+
+
+def named_search(name: str) -> Node:
+    """The search with that name in configs/search, with its defaults. Raises Mistake for an unknown name."""
+    nodes = {file.stem: read_yaml(file) for file in (CONFIGS / "search").glob("*.yaml")}
+    named = {stem: node for stem, node in nodes.items() if "_target_" in node}
+    if name not in named:
+        raise Mistake(unknown("search", name, named))
+    node: Node = named[name]
+    return node
+
+
+def search_config(stored: Node, asked: Mapping[str, Any], name: str = "search") -> Node:
+    """The search that `asked` describes in full, or the stored search updated with the settings in `asked` that are not
+    None.
+
+    Raises Mistake for a setting that the stored search does not have, or whose type differs.
+    """
+    if "_target_" in asked:
+        return dict(asked)
+    new = dict(stored)
+    for key, value in asked.items():
+        if value is None:
+            continue
+        if key not in stored:
+            known = [f"{name}.{setting}" for setting in stored]
+            raise Mistake(f"{unknown('setting of this search', f'{name}.{key}', known)}")
+        if isinstance(value, Mapping) and isinstance(stored[key], Mapping):
+            new[key] = search_config(stored[key], value, f"{name}.{key}")
+        else:
+            check_node(name, {key: value}, {key: stored[key]})
+            new[key] = value
+    return new
