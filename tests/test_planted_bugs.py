@@ -138,7 +138,7 @@ def test_a_bug_in_a_scorer_of_ones_own_is_shown(
 @pytest.mark.parametrize(
     ("function", "bug", "kind"),
     [
-        ("build_translator", "open('weights_of_nobody')", "FileNotFoundError"),
+        ("engine_translator", "open('weights_of_nobody')", "FileNotFoundError"),
         ("foreign_check", "return int('three')", "ValueError"),
     ],
     ids=["a file that nobody named", "int() of a word"],
@@ -168,7 +168,7 @@ def test_a_model_that_computes_nan_fails_and_its_user_made_no_mistake(
         return log_probs.fill_(math.nan), state
 
     monkeypatch.setattr(Seq2Seq, "step", nan)
-    code, errors = ended("translate", f"run_dir={trained}", "device=cpu")
+    code, errors = ended("translate", f"run_dir={trained}", "device=cpu", "engine=torch")
     assert code == 1, errors
     assert errors.splitlines()[-1].startswith("error: Sentence 0 of the batch has no translation, because the model's")
 

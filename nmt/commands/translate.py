@@ -11,28 +11,24 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from nmt.commands.translate_settings import TranslateSettings
 from nmt.config.direction import Direction
 from nmt.config.job import Job
 from nmt.config.keys import leaves
 from nmt.data.cache import content_key, file_digest
-from nmt.data.inspection import foreign_check
+from nmt.data.language_checks import foreign_check
 from nmt.decoding.ray_cluster import run_on_ray
 from nmt.decoding.translatable import UnknownLines
-from nmt.decoding.translation_job import JobFile, Shard, open_job
+from nmt.decoding.translation_job import JobFile, Shard, open_job, recorded_engine
 from nmt.decoding.translator import Translation, Translator
 from nmt.errors import Mistake
-from nmt.exports.engines import load_with_engine
+from nmt.exports.engine_choice import Chosen, check_for_cluster, chosen_engine
 from nmt.files import check_writable, existing_file
 from nmt.pace import Pace
 from nmt.runs.directory import tokenizer_hashes
-from nmt.runs.engine import search_config
+from nmt.runs.engine import engine_translator, search_config
 from nmt.runs.included import included_models
-from nmt.runs.load import LoadedRun
-from nmt.runs.precision import check_precision
-from nmt.runs.search import build_translator
+from nmt.runs.reading import StoredRun
 from nmt.text.compressed import COMPRESSED, compression
 from nmt.text.lines import text_lines
 
@@ -57,7 +53,7 @@ def _translate_standard_input(settings: TranslateSettings) -> None:
     if sys.stdin is None:
         raise Mistake("Standard input is closed. Give it a file, as in '< in.en', or a pipe.")
     prefix_file = None if settings.prefixes is None else existing_file("prefixes", settings.prefixes)
-    runs, translator = _load(settings)
+    (runs, _), translator = _load(settings)
     language = LanguageCheck(runs[0].direction)
     lines = language.watch(text_lines(sys.stdin.buffer, "Standard input"))
     if prefix_file is None:
@@ -81,6 +77,8 @@ def _translate_standard_input(settings: TranslateSettings) -> None:
 
 def _translate_on_cluster(settings: TranslateSettings) -> None:
     """Translates the parts that are missing in several processes, and prints the files."""
+    if settings.engine == "auto":  # every process must use the same one, on whatever machine it is
+        settings = settings.model_copy(update={"engine": "torch"})
     files = _files_of_cluster(settings)
     if any(file.missing() for file in files):
         everywhere = settings.model_copy(
@@ -111,18 +109,18 @@ def _files_of_cluster(settings: TranslateSettings) -> list[JobFile]:
 
     The runs are loaded on the CPU and freed: the GPU, if this machine has one, is for the processes.
     """
-    if settings.engine == "torch" and settings.device != "auto":
-        check_precision(settings.precision, torch.device(settings.device))
+    check_for_cluster(settings.engine, settings.device, settings.precision)
     _, _, files = _open_files(settings.model_copy(update={"device": "cpu"}))
     return files
 
 
-def _open_files(settings: TranslateSettings) -> tuple[list[LoadedRun], Translator, list[JobFile]]:
+def _open_files(settings: TranslateSettings) -> tuple[list[StoredRun], Translator, list[JobFile]]:
     """The runs, what translates with them, and the files of the job."""
     paths = _input_files(settings.input or [])
     folder = Path(str(settings.output))
     check_writable("output", folder)
-    runs, translator = _load(settings)
+    chosen, translator = _load(settings)
+    runs = chosen.runs
     endings = (f".{runs[0].direction.target}", ".txt", ".tsv", ".jsonl", ".gz")
     if folder.suffix in endings and not folder.exists():
         mistake = (
@@ -139,7 +137,7 @@ def _open_files(settings: TranslateSettings) -> tuple[list[LoadedRun], Translato
         if name in targets:
             raise Mistake(f"{targets[name]} and {path} would both become {name}: rename one, or translate it alone.")
         targets[name] = path
-    made_with = _origin(runs, translator, settings)
+    made_with = _origin(chosen, translator, settings)
     return runs, translator, open_job(folder, targets, made_with, settings.shard_lines, settings.document)
 
 
@@ -192,21 +190,40 @@ def _report(files: Sequence[JobFile]) -> None:
             print(file.target)
 
 
-def _load(settings: TranslateSettings) -> tuple[list[LoadedRun], Translator]:
-    runs, engine = load_with_engine(settings.run_dir, settings.device, settings.precision, settings.engine)
+def _load(settings: TranslateSettings) -> tuple[Chosen, Translator]:
+    engine, needs_torch = settings.engine, None
+    if engine == "auto":
+        asked = {
+            f"workers={settings.workers}": settings.workers > 1,
+            "prefixes": settings.prefixes is not None,
+            "document=true": settings.document,
+            "minimum_bayes_risk=true": settings.minimum_bayes_risk,
+        }
+        needs_torch = next((key for key, is_asked in asked.items() if is_asked), None)
+        if settings.output is not None and needs_torch is None:  # a job goes on with the engine that began it
+            engine = recorded_engine(Path(settings.output)) or engine
+    chosen = chosen_engine(
+        settings.run_dir,
+        settings.device,
+        settings.precision,
+        engine,
+        search=settings.search,
+        cache_dir=settings.cache_dir,
+        needs_torch=needs_torch,
+    )
     if settings.document:
-        runs[0].require_context("document=true")
-    translator = build_translator(
-        runs,
+        chosen.runs[0].require_context("document=true")
+    translator = engine_translator(
+        chosen.runs[0],
+        chosen.engine,
         settings.search,
         settings.batch_tokens,
         max_source_tokens=settings.max_source_tokens,
         minimum_bayes_risk=settings.minimum_bayes_risk,
         verbatim=settings.verbatim,
-        engine=engine,
         workers=settings.workers,
     )
-    return runs, translator
+    return chosen, translator
 
 
 def _input_files(names: Sequence[str]) -> list[Path]:
@@ -231,8 +248,9 @@ def target_name(source: Path, direction: Direction, format: str) -> str:
     return f"{name}.{direction.target}{form}{'.gz' if compressed else ''}"
 
 
-def _origin(runs: Sequence[LoadedRun], translator: Translator, settings: TranslateSettings) -> dict[str, Any]:
+def _origin(chosen: Chosen, translator: Translator, settings: TranslateSettings) -> dict[str, Any]:
     """Everything on which the translation of a line depends, by the key of the setting."""
+    runs = chosen.runs
     weights = [
         content_key([file_digest(run.directory.weights), tokenizer_hashes(run.tokenizers, run.direction)])
         for run in runs
@@ -240,7 +258,7 @@ def _origin(runs: Sequence[LoadedRun], translator: Translator, settings: Transla
     search = search_config(runs[0].settings.search, settings.search)
     return {
         "weights": weights,
-        "engine": settings.engine,
+        "engine": chosen.engine.name,
         "precision": settings.precision,
         "format": settings.format,
         "document": settings.document,

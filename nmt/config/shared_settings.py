@@ -51,8 +51,8 @@ def check_named_once(run_dirs: Sequence[str]) -> None:
 
 
 def check_workers(workers: int, engine: str) -> None:
-    """Raises Mistake for several workers with an engine other than torch."""
-    if workers > 1 and engine != "torch":
+    """Raises Mistake for several workers with an engine other than torch, which engine=auto then chooses."""
+    if workers > 1 and engine not in ("torch", "auto"):
         raise Mistake(
             f"workers={workers} needs engine=torch, because engine={engine} already uses all threads: leave out one of "
             "them."

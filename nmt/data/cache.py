@@ -33,7 +33,7 @@ def cached_folder(folder: Path, fill: Callable[[Path], None], task: str) -> Path
     An interrupted run leaves nothing behind. If several processes need the folder at once, one of them fills it and the
     others wait; on file systems without locks each fills its own, and the first one to finish wins.
     """
-    if _is_whole(folder):
+    if is_whole(folder):
         return folder
     lock = folder.with_name(f".{folder.name}.lock")
     with locked(lock, wait=True, task=task) as holds_lock:
@@ -41,7 +41,7 @@ def cached_folder(folder: Path, fill: Callable[[Path], None], task: str) -> Path
             if holds_lock:
                 remove_parts_of(folder)  # what a process that was killed left behind
             exists = os.path.lexists(folder)
-            if not exists or not _is_whole(folder):  # another process may have filled it meanwhile
+            if not exists or not is_whole(folder):  # another process may have filled it meanwhile
                 if exists:
                     logger.warning("%s in the cache is damaged: it is made again.", folder)
                 with atomic_folder(folder, replace=exists) as temporary:
@@ -57,7 +57,7 @@ def _digests(folder: Path) -> dict[str, str]:
     return {path.name: file_digest(path) for path in folder.iterdir() if path.is_file() and path.name != _RECORD}
 
 
-def _is_whole(folder: Path) -> bool:
+def is_whole(folder: Path) -> bool:
     """Whether every file of a cached folder is the one that was written."""
     try:
         record = read_json(folder / _RECORD)

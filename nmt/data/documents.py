@@ -4,9 +4,6 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-from jaxtyping import Int
-
 from nmt.config.direction import Direction
 from nmt.data.corpus import corpus_files
 from nmt.data.example import Example, TokenizedPair
@@ -140,21 +137,3 @@ def earlier_pairs(
             back -= 1
         earlier_of_lines.append(earlier)
     return earlier_of_lines
-
-
-def lengths_in_context(
-    lengths: Int[np.ndarray, "pairs 2"], documents: Int[np.ndarray, " pairs"], window: ContextWindow
-) -> Int[np.ndarray, "pairs 2"]:
-    """The lengths of both sides plus those of the earlier sentences in the window; all lengths include EOS.
-
-    The pairs of a document must be consecutive. Earlier sentences add to the target length only with
-    `window.translations`.
-    """
-    total = lengths.copy()
-    for back in range(1, window.sentences + 1):
-        same = documents[back:] == documents[:-back]
-        grown = np.where(same[:, None], lengths[:-back], 0)
-        total[back:, 0] += grown[:, 0]
-        if window.translations:
-            total[back:, 1] += grown[:, 1]
-    return total

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Int
 
 from nmt.data.dataset import TrainingData
-from nmt.data.documents import NO_CONTEXT, ContextWindow, lengths_in_context
+from nmt.data.documents import NO_CONTEXT, ContextWindow
 from nmt.data.example import Example
 from nmt.data.keyed_seed import keyed_seed
 from nmt.data.plan import EVERY_PAIR_ONCE, Mixing
@@ -117,3 +117,21 @@ class DrawnPairs(torch.utils.data.Dataset[Example]):
                 sides = [*example.source, *partner.source], [*example.target, *partner.target]
                 examples.append(Example(example.number, *sides))
         return examples
+
+
+def lengths_in_context(
+    lengths: Int[np.ndarray, "pairs 2"], documents: Int[np.ndarray, " pairs"], window: ContextWindow
+) -> Int[np.ndarray, "pairs 2"]:
+    """The lengths of both sides plus those of the earlier sentences in the window; all lengths include EOS.
+
+    The pairs of a document must be consecutive. Earlier sentences add to the target length only with
+    `window.translations`.
+    """
+    total = lengths.copy()
+    for back in range(1, window.sentences + 1):
+        same = documents[back:] == documents[:-back]
+        grown = np.where(same[:, None], lengths[:-back], 0)
+        total[back:, 0] += grown[:, 0]
+        if window.translations:
+            total[back:, 1] += grown[:, 1]
+    return total

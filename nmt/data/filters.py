@@ -8,7 +8,7 @@ from jaxtyping import Bool, Int
 
 from nmt.config.direction import Direction
 from nmt.data.corpus import Pairs
-from nmt.data.inspection import Check, swapped_check
+from nmt.data.language_checks import Check, swapped_check
 from nmt.errors import Mistake
 from nmt.text.normalize import without_punctuation
 

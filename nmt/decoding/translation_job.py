@@ -184,6 +184,14 @@ def open_job(
     return files
 
 
+def recorded_engine(folder: Path) -> str | None:
+    """The engine with which the job in a folder was begun; None if there is no job."""
+    if not (folder / RECORD).is_file():
+        return None
+    engine = read_stored(folder / RECORD, _Record, _LARGEST_RECORD)["made_with"].get("engine")
+    return engine if isinstance(engine, str) else None
+
+
 def _check_free(folder: Path, names: Iterable[str]) -> None:
     """Raises Mistake if a new job would overwrite files, or join parts that it has not translated."""
     for name in names:

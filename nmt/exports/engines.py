@@ -5,17 +5,16 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from nmt.config.messages import unknown
+from nmt.data.cache import cached_folder
+from nmt.data.corpus import Pairs
 from nmt.errors import CheckFailed, MissingFile, Mistake
-from nmt.exports.export_run import comparison_pairs, export_run, open_kept
-from nmt.exports.extras import check_extra
-from nmt.exports.formats import ENGINES, open_engine
-from nmt.files import check_writable, locked, remove_parts
+from nmt.exports.engine_choice import COMPARED, VERDICT, check_supported
+from nmt.exports.export_run import comparison_pairs, export_run, open_kept, write_compared
+from nmt.exports.formats import open_engine
+from nmt.files import check_writable, locked, remove_parts, write_json
 from nmt.runs.engine import Engine
 from nmt.runs.load import LoadedRun, load_run, load_runs
-
-PRECISIONS = ("float32", "int8")
-"""Number formats that every engine supports."""
+from nmt.runs.reading import StoredRun
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +28,7 @@ def load_with_engine(
     whatever `load_runs` and `export_run` raise, and Mistake for options that the engine does not support.
     """
     if engine != "torch":
-        _check_supported(engine, device, precision, len(paths))
+        check_supported(engine, device, precision, len(paths))
     # Engines read the weights in float32 and round them themselves.
     runs = load_runs(paths, "cpu" if engine == "onnx" else device, precision if engine == "torch" else "float32")
     if engine == "torch":
@@ -72,20 +71,27 @@ def load_with_engine(
         return [run], open_engine(run, engine, folder, precision)
 
 
-def _check_supported(engine: str, device: str, precision: str, number_of_runs: int) -> None:
-    """Raises Mistake for an unknown engine, and for options that it does not support."""
-    if engine not in ENGINES:
-        raise Mistake(unknown("engine", engine, ("torch", *ENGINES)))
-    if number_of_runs > 1:
-        raise Mistake(f"engine={engine} translates with one run, not with {number_of_runs}: use engine=torch.")
-    if precision not in PRECISIONS:
-        raise Mistake(
-            f"engine={engine} supports precision={' and '.join(PRECISIONS)}, not {precision}: use one of them, or "
-            "engine=torch."
-        )
-    if engine == "onnx" and device == "cuda":
-        raise Mistake("engine=onnx runs on the CPU, but device is cuda: use device=cpu, or another engine.")
-    try:
-        check_extra(engine)
-    except Mistake as error:
-        raise Mistake(f"{error} Or use engine=torch.") from error
+def export_checked(run: StoredRun, folder: Path) -> None:
+    """Exports a run for CTranslate2 to a folder of the cache, if both find the same translations of a few sentences.
+
+    Else the folder only says why not. Raises MissingFile if there are no sentences to compare.
+    """
+    on_cpu = load_run(run.directory.path, "cpu")
+    sources, references = comparison_pairs(on_cpu)
+    pairs = Pairs(sources[:COMPARED], references[:COMPARED])
+    logger.info("Checking once whether CTranslate2 translates like torch with %s", run.directory.path)
+
+    def fill(part: Path) -> None:
+        try:
+            parity = write_compared(on_cpu, "ctranslate2", part, "float32", pairs)
+        except (Mistake, CheckFailed) as error:  # the model or its numbers; a full disk raises something else
+            refused = str(error).removesuffix(" Nothing was written.").rstrip(".")
+        else:
+            unequal = parity.sentences - round(parity.equal_translations * parity.sentences)
+            refused = unequal and f"they translate {unequal} of {parity.sentences} sentences differently"
+        if refused:
+            for file in part.iterdir():
+                file.unlink()
+        write_json(part / VERDICT, {"refused": refused} if refused else {"parity": parity._asdict()})
+
+    cached_folder(folder, fill, f"exporting {run.directory.path}")

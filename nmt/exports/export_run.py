@@ -94,18 +94,23 @@ def export_run(run: LoadedRun, format: str, out: Path, quantization: str, pairs:
     Raises Mistake if the format does not support the run, and CheckFailed if the two differ. In both cases `out`
     is left unchanged.
     """
-    record = origin(run.stored, format, quantization)
     with _named(out), atomic_folder(out, replace=True) as part:
-        write_format(run, format, part, quantization)
-        files = file_digests(part)
-        try:
-            exported = open_exported(run, format, part, quantization)
-        except DamagedExport as error:
-            # Nobody has had these files in hand, so exporting again does not help.
-            raise RuntimeError(f"The export that was just written as {format} cannot be opened.") from error
-        parity = compare(run, exported, *pairs)
-        parity.check(quantization)
-        write_json(part / RECORD, {**record, "parity": parity._asdict(), "files": files})
+        return write_compared(run, format, part, quantization, pairs)
+
+
+def write_compared(run: LoadedRun, format: str, folder: Path, quantization: str, pairs: Pairs) -> Parity:
+    """Writes the run and its record to an empty folder, and compares the two. Raises what `export_run` raises."""
+    write_format(run, format, folder, quantization)
+    files = file_digests(folder)
+    try:
+        exported = open_exported(run, format, folder, quantization)
+    except DamagedExport as error:
+        # Nobody has had these files in hand, so exporting again does not help.
+        raise RuntimeError(f"The export that was just written as {format} cannot be opened.") from error
+    parity = compare(run, exported, *pairs)
+    parity.check(quantization)
+    record = origin(run.stored, format, quantization)
+    write_json(folder / RECORD, {**record, "parity": parity._asdict(), "files": files})
     return parity
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from nmt.config.direction import Direction
 from nmt.data.corpus import Pairs, file_pair, read_aligned
-from nmt.data.inspection import swapped_check
+from nmt.data.language_checks import swapped_check
 from nmt.evaluation.sanity import looks_tokenized, reference_warnings
 from nmt.text import changes, count_changes, detokenizer, normalize
 from nmt.text.tone_marks import ToneMarks, with_tone_marks

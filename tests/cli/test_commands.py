@@ -33,7 +33,7 @@ def trained(command: Command, tiny: Callable[..., list[str]], corpus: Path) -> P
 
 
 def test_translate_is_a_filter(trained: Path, command: Command) -> None:
-    ended = command("translate", "run_dir=run", "search.beam_size=1", text="one two.\r\n\nseven")
+    ended = command("translate", "run_dir=run", "engine=torch", "search.beam_size=1", text="one two.\r\n\nseven")
     assert ended.code == 0
     assert ended.errors == ""
     assert ended.output.count("\n") == 3
@@ -113,7 +113,7 @@ def test_completion_is_for_bash_and_zsh(monkeypatch: pytest.MonkeyPatch, capsys:
 
 def test_a_command_after_nmt_is_the_command(trained: Path, command: Command) -> None:
     """`python -m nmt.translate` and `nmt translate`; both are processes of their own where the command fails."""
-    arguments = ("run_dir=run", "search.beam_size=1")
+    arguments = ("run_dir=run", "engine=torch", "search.beam_size=1")
     forked = command("translate", *arguments, text="one two.\n")
     assert forked.code == 0
     assert forked.output.strip()

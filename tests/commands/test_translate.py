@@ -20,10 +20,12 @@ from nmt.config.direction import Direction
 from nmt.config.job import Job
 from nmt.decoding.translator import TranslatedLine, Translation, Translator
 from nmt.errors import Mistake, report
+from nmt.exports.engine_choice import Chosen
 from nmt.pace import Pace
 from nmt.text.lines import text_lines
 
 RUN = SimpleNamespace(direction=Direction("en", "vi"))
+CHOSEN: Any = Chosen([RUN], SimpleNamespace(name="torch"))  # type: ignore[list-item, arg-type]
 
 
 class Upper(Translator):
@@ -45,8 +47,8 @@ class Upper(Translator):
 
 @pytest.fixture
 def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
-    monkeypatch.setattr(nmt.commands.translate, "load_with_engine", lambda *_: ([RUN], None))
-    monkeypatch.setattr(nmt.commands.translate, "build_translator", lambda *_, **__: Upper())
+    monkeypatch.setattr(nmt.commands.translate, "chosen_engine", lambda *_, **__: CHOSEN)
+    monkeypatch.setattr(nmt.commands.translate, "engine_translator", lambda *_, **__: Upper())
     config = {"run_dir": str(tmp_path), "device": "cpu", "search": {}, "batch_tokens": 101, "max_source_tokens": 13}
     config |= {
         "format": "text",
@@ -57,6 +59,7 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
         "precision": "float32",
         "workers": 1,
         "engine": "torch",
+        "cache_dir": "cache",
         "input": None,
         "output": None,
         "shard_lines": 10,
@@ -150,7 +153,7 @@ def test_precision_and_engine_are_those_of_the_configuration(
     job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Any] = []
-    monkeypatch.setattr(nmt.commands.translate, "load_with_engine", lambda *given: asked.append(given) or ([RUN], None))
+    monkeypatch.setattr(nmt.commands.translate, "chosen_engine", lambda *given, **_: asked.append(given) or CHOSEN)
     job = changed(job, precision="int8", engine="ctranslate2")
     translated(job, b"a\n", monkeypatch)
     assert asked == [([str(tmp_path)], "cpu", "int8", "ctranslate2")]
@@ -258,9 +261,9 @@ def test_the_process_that_starts_a_cluster_keeps_no_model(files: Job, monkeypatc
     class Model(Upper):
         pass
 
-    def load(names: list[str], device: str, *_: object) -> tuple[list[Any], None]:
+    def load(names: list[str], device: str, *_: object, **__: object) -> Any:
         devices.append(device)
-        return [RUN], None
+        return CHOSEN
 
     def build(*_: object, **__: object) -> Model:
         model = Model()
@@ -272,8 +275,8 @@ def test_the_process_that_starts_a_cluster_keeps_no_model(files: Job, monkeypatc
         assert [model() for model in models] == [None]
         share(1, 1)
 
-    monkeypatch.setattr(nmt.commands.translate, "load_with_engine", load)
-    monkeypatch.setattr(nmt.commands.translate, "build_translator", build)
+    monkeypatch.setattr(nmt.commands.translate, "chosen_engine", load)
+    monkeypatch.setattr(nmt.commands.translate, "engine_translator", build)
     monkeypatch.setattr(nmt.commands.translate, "run_on_ray", run)
     translate(changed(files, cluster="ray", device="cuda"))
     assert devices == ["cpu", "cuda"]

@@ -12,10 +12,9 @@ from nmt.data.documents import (
     document_file,
     documents_of_file,
     earlier_pairs,
-    lengths_in_context,
     read_documents,
 )
-from nmt.data.drawn_pairs import Draw, DrawnPairs, SubwordSampling
+from nmt.data.drawn_pairs import Draw, DrawnPairs, SubwordSampling, lengths_in_context
 from nmt.data.example import Example
 from nmt.data.filters import Filters
 from nmt.errors import Mistake

@@ -3,7 +3,8 @@ import unicodedata
 import pytest
 
 from nmt.config.direction import Direction
-from nmt.data.inspection import Seen, checks, foreign_check, inspect
+from nmt.data.inspection import Seen, checks, inspect
+from nmt.data.language_checks import foreign_check
 from nmt.data.seen_texts import SeenTexts
 from nmt.text.normalize import without_punctuation
 

@@ -1,0 +1,236 @@
+"""Decides what translates: torch, or an engine with an exported model. Imports torch only if that has work to do."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
+
+from nmt.config.fields import EngineName
+from nmt.config.messages import unknown
+from nmt.config.stored import Stored, read_stored
+from nmt.data.cache import content_key, is_whole
+from nmt.errors import Mistake
+from nmt.exports.damage import DamagedExport
+from nmt.exports.export_record import check_files, origin, read_record
+from nmt.exports.extras import check_extra, importing
+from nmt.files import cache_folder, write_json
+from nmt.runs.engine import Engine, search_config
+from nmt.runs.reading import StoredRun, read_run
+
+PRECISIONS = ("float32", "int8")
+"""Number formats that every engine supports."""
+
+COMPARED = 20
+"""For engine=auto, CTranslate2 has to find torch's translations of this many sentences."""
+
+VERDICT = "verdict.json"
+"""What the comparison found, in a folder of the cache."""
+
+logger = logging.getLogger(__name__)
+
+
+class _Verdict(Stored):
+    refused: str | None = None
+
+
+class Chosen(NamedTuple):
+    """What translates, and with which runs."""
+
+    runs: list[StoredRun]
+    engine: Engine
+
+
+def chosen_engine(
+    paths: Sequence[str],
+    device: str,
+    precision: str,
+    engine: str,
+    *,
+    search: Mapping[str, Any],
+    cache_dir: str,
+    needs_torch: str | None = None,
+) -> Chosen:
+    """Opens the runs in these folders with an engine; with 'auto', chooses it and logs why.
+
+    `auto` is CTranslate2 if it is installed, if it found the translations of torch when the two were compared once, and
+    if it can do what is asked: `search`, as in `search_config`, and what `needs_torch` names if the caller knows that
+    only torch can do it. Raises whatever `load_with_engine` raises.
+    """
+    if engine == "auto":
+        return _chosen_automatically(paths, device, precision, search, cache_dir, needs_torch)
+    if engine != "torch":
+        check_supported(engine, device, precision, len(paths))
+    if engine == "ctranslate2" and _computes_on_cpu(device):
+        run = read_run(paths[0])
+        if opened := _known_export(run, precision, Path(cache_dir)):
+            return Chosen([run], opened)
+    chosen = _with_torch(paths, device, precision, engine)
+    if engine == "ctranslate2":
+        _remember(chosen.runs[0], precision, Path(cache_dir))
+    return chosen
+
+
+def _chosen_automatically(
+    paths: Sequence[str],
+    device: str,
+    precision: str,
+    search: Mapping[str, Any],
+    cache_dir: str,
+    needs_torch: str | None,
+) -> Chosen:
+    run = read_run(paths[0])
+    reason = (
+        needs_torch
+        or (f"{len(paths)} runs translate together" if len(paths) > 1 else None)
+        or (None if precision == "float32" else f"precision={precision}")
+        or _beyond_ctranslate2(search_config(run.settings.search, search))
+    )
+    if reason is None:
+        try:
+            check_extra("ctranslate2")
+            on_cpu = _computes_on_cpu(device)
+            opened = _checked_export(run, Path(cache_dir)) if on_cpu else f"device={device} is a GPU"
+        except Mistake as error:
+            opened = str(error).rstrip(".")
+        except OSError as error:
+            opened = f"{error.filename or cache_dir}: {error.strerror or error}"
+        if isinstance(opened, Engine):
+            logger.info("engine=auto: CTranslate2 translates, which found the same translations as torch when compared")
+            return Chosen([run], opened)
+        reason = opened
+    logger.info("engine=auto: torch translates (%s)", reason)
+    return _with_torch(paths, device, precision, "torch")
+
+
+def _with_torch(paths: Sequence[str], device: str, precision: str, engine: str) -> Chosen:
+    """Loads the runs' models, for torch itself or for an engine whose export has to be made or compared with them."""
+    from nmt.exports.engines import load_with_engine
+    from nmt.runs.search import torch_engine
+
+    runs, opened = load_with_engine(paths, device, precision, engine)
+    return Chosen([run.stored for run in runs], opened or torch_engine(runs))
+
+
+def check_for_cluster(engine: str, device: str, precision: str) -> None:
+    """Raises Mistake for a precision that torch does not have on the device, which this machine may lack."""
+    if engine == "torch" and device != "auto":
+        import torch
+
+        from nmt.runs.precision import check_precision
+
+        check_precision(precision, torch.device(device))
+
+
+def _computes_on_cpu(device: str) -> bool:
+    """Whether CTranslate2 is to use the CPU: device=auto is the GPU if there is one."""
+    if device != "auto":
+        return device == "cpu"
+    with importing("ctranslate2"):
+        import ctranslate2
+    return not ctranslate2.get_cuda_device_count()
+
+
+def _beyond_ctranslate2(search: Mapping[str, Any]) -> str | None:
+    """The first setting of a search with which CTranslate2 finds something else than torch; None if there is none.
+
+    Its beams end by another rule, so it finds other translations below the best one.
+    """
+    if search["_target_"] != "nmt.decoding.beam.BeamSearch":
+        return "it is no beam search"
+    constraints = search.get("constraints") or {}
+    for key, value, usual in (
+        ("search.n_best", search.get("n_best"), 1),
+        ("search.coverage_penalty", search.get("coverage_penalty"), 0),
+        ("search.constraints.min_length", constraints.get("min_length"), 1),
+        ("search.constraints.no_repeat_ngram", constraints.get("no_repeat_ngram"), 0),
+    ):
+        if value is not None and value != usual:
+            return f"{key}={value}"
+    return None
+
+
+def _known_export(run: StoredRun, precision: str, cache: Path) -> Engine | None:
+    """CTranslate2 with an export that was compared with the run before: the run's own, or one of the cache."""
+    from nmt.exports.ctranslate2_model import ctranslate2_engine
+
+    folder = _own_export(run, precision)
+    record = read_record(folder)
+    try:
+        if origin(run, "ctranslate2", precision).items() <= record.items() and _stamp(run, record, cache).is_file():
+            check_files(folder, record)
+            return ctranslate2_engine(run.tokenizers, folder, precision, "cpu")
+        if precision == "float32" and is_whole(folder := _cached_export(run, cache)):
+            return None if _refused(folder) else ctranslate2_engine(run.tokenizers, folder, precision, "cpu")
+    except DamagedExport:  # it is made again
+        pass
+    return None
+
+
+def _checked_export(run: StoredRun, cache: Path) -> Engine | str:
+    """CTranslate2 with the export of the cache, which is made and compared if there is none yet; or why it is not used.
+
+    Raises Mistake if the run cannot be compared, and OSError if the cache cannot be written.
+    """
+    from nmt.exports.ctranslate2_model import ctranslate2_engine
+
+    folder = _cached_export(run, cache)
+    if not is_whole(folder):
+        from nmt.exports.engines import export_checked
+
+        cache_folder(cache)
+        export_checked(run, folder)
+    return _refused(folder) or ctranslate2_engine(run.tokenizers, folder, "float32", "cpu")
+
+
+def _cached_export(run: StoredRun, cache: Path) -> Path:
+    """The folder of the cache for a run's export; its name changes with everything that the export depends on."""
+    made_from = origin(run, "ctranslate2", "float32"), run.settings.model, version("ctranslate2"), COMPARED
+    return cache / "engines" / content_key(made_from)
+
+
+def _refused(folder: Path) -> str | None:
+    return read_stored(folder / VERDICT, _Verdict).get("refused")
+
+
+def _own_export(run: StoredRun, precision: str) -> Path:
+    return run.directory.exports / ("ctranslate2" if precision == "float32" else f"ctranslate2_{precision}")
+
+
+def _stamp(run: StoredRun, record: Mapping[str, Any], cache: Path) -> Path:
+    """A file of the cache that says that the run's own export, whose record this is, computes what the run computes.
+
+    Whoever made the run made its export too, so that the record alone proves nothing.
+    """
+    return cache / "engines" / f"{content_key([sorted(record.items()), run.settings.model])}.json"
+
+
+def _remember(run: StoredRun, precision: str, cache: Path) -> None:
+    """Notes that the run's own export has been compared with the run, so that the next command needs no torch."""
+    record = read_record(_own_export(run, precision))
+    try:
+        stamp = _stamp(run, record, cache_folder(cache))
+        if record and not stamp.is_file():
+            stamp.parent.mkdir(exist_ok=True)
+            write_json(stamp, {"run": str(run.directory.path)})
+    except (OSError, Mistake) as error:
+        logger.debug("It is not remembered that the export matches: %s", error)
+
+
+def check_supported(engine: str, device: str, precision: str, number_of_runs: int) -> None:
+    """Raises Mistake for an unknown engine, and for options that it does not support."""
+    if engine not in get_args(EngineName):
+        raise Mistake(unknown("engine", engine, get_args(EngineName)))
+    if number_of_runs > 1:
+        raise Mistake(f"engine={engine} translates with one run, not with {number_of_runs}: use engine=torch.")
+    if precision not in PRECISIONS:
+        raise Mistake(
+            f"engine={engine} supports precision={' and '.join(PRECISIONS)}, not {precision}: use one of them, or "
+            "engine=torch."
+        )
+    if engine == "onnx" and device == "cuda":
+        raise Mistake("engine=onnx runs on the CPU, but device is cuda: use device=cpu, or another engine.")
+    try:
+        check_extra(engine)
+    except Mistake as error:
+        raise Mistake(f"{error} Or use engine=torch.") from error

@@ -1,0 +1,206 @@
+"""engine=auto: what it chooses, what it keeps in the cache, and what it does not import."""
+
+import errno
+import json
+import logging
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jobs import job_of
+
+from nmt.cli.compose import configuration
+from nmt.commands.translate import translate
+from nmt.errors import Mistake
+from nmt.exports import engine_choice, engines, export_run
+from nmt.exports.engine_choice import VERDICT, Chosen, chosen_engine
+from nmt.exports.export_record import file_digests
+from nmt.exports.parity import Parity
+from nmt.files import read_json
+from nmt.runs.engine import engine_translator
+from nmt.runs.load import load_run
+from nmt.runs.search import build_translator
+
+pytest.importorskip("ctranslate2")
+
+LINES = ["one two three.", "", "four five", "seven"]
+CHECKED = "engine=auto: CTranslate2 translates, which found the same translations as torch when compared"
+
+
+def chosen(run: Path, engine: str = "auto", precision: str = "float32", **settings: Any) -> Chosen:
+    return chosen_engine([str(run)], "cpu", precision, engine, **{"search": {}, "cache_dir": "cache", **settings})
+
+
+def cached() -> list[Path]:
+    return [path for path in Path("cache/engines").iterdir() if path.is_dir()]
+
+
+def test_the_first_use_compares_and_later_ones_need_neither_torch_nor_the_corpus(
+    run: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "nmt")
+    runs, engine = chosen(run)
+    assert engine.name == "ctranslate2"
+    assert [record.getMessage() for record in caplog.records] == [
+        "Checking once whether CTranslate2 translates like torch with run",
+        CHECKED,
+    ]
+    [folder] = cached()
+    assert read_json(folder / VERDICT)["parity"]["sentences"] == 7, "all pairs of the corpus"
+    assert engine_translator(runs[0], engine).translate(LINES) == build_translator([load_run(run, "cpu")]).translate(
+        LINES
+    )
+    assert not (run / "exports").exists(), "the run may be read-only"
+    Path("valid.en").unlink()
+    monkeypatch.setattr(engines, "load_run", None)
+    monkeypatch.setattr(engines, "load_runs", None)
+    assert chosen(run).engine.name == chosen(run, "ctranslate2").engine.name == "ctranslate2"
+
+
+def test_one_line_imports_neither_torch_nor_lightning(run: Path) -> None:
+    """Counted in a process of its own, with the engine chosen automatically and by name."""
+    chosen(run)
+    (run / "exports").mkdir()
+    script = (
+        "import sys\n"
+        "from nmt.cli.command import command\n"
+        "try:\n"
+        "    command('translate', '', 'nmt.commands.translate:translate')\n"
+        "except SystemExit as ended:\n"
+        "    print({'torch', 'lightning', 'numpy', 'jaxtyping', 'sacrebleu'} & set(sys.modules), ended.code)\n"
+    )
+    for name in ("auto", "ctranslate2"):
+        ended = subprocess.run(
+            [sys.executable, "-c", script, "run_dir=run", f"engine={name}", "cache_dir=cache"],
+            input="one two three.\n",
+            capture_output=True,
+            text=True,
+        )
+        expected = build_translator([load_run(run, "cpu")]).translate(["one two three."])
+        assert ended.stdout.split("\n") == [*expected, "set() 0", ""], ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"search": {"n_best": 2}}, "search.n_best=2"),
+        ({"search": {"coverage_penalty": 0.2}}, "search.coverage_penalty=0.2"),
+        ({"search": {"constraints": {"min_length": 2}}}, "search.constraints.min_length=2"),
+        ({"search": {"constraints": {"no_repeat_ngram": 3}}}, "search.constraints.no_repeat_ngram=3"),
+        ({"needs_torch": "prefixes"}, "prefixes"),
+        ({"precision": "int8"}, "precision=int8"),
+    ],
+)
+def test_what_ctranslate2_does_otherwise_is_left_to_torch(
+    run: Path, caplog: pytest.LogCaptureFixture, changes: dict[str, Any], reason: str
+) -> None:
+    caplog.set_level(logging.INFO, "nmt")
+    assert chosen(run, **changes).engine.name == "torch"
+    assert [record.getMessage() for record in caplog.records] == [f"engine=auto: torch translates ({reason})"]
+    assert not Path("cache").exists()
+
+
+def test_a_search_of_another_kind_and_several_runs_are_left_to_torch(
+    run: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "nmt")
+    sampling = {"_target_": "nmt.decoding.sampling.Sampling", "samples": 2}
+    assert chosen(run, search=sampling).engine.name == "torch"
+    two = chosen_engine([str(run), str(run)], "cpu", "float32", "auto", search={}, cache_dir="cache")
+    assert (two.engine.name, len(two.runs)) == ("torch", 2)
+    assert "it is no beam search" in caplog.messages[0]
+    assert "2 runs translate together" in caplog.messages[1]
+
+
+def test_without_ctranslate2_torch_translates(
+    run: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def missing(extra: str) -> None:
+        raise Mistake(f"{extra} needs the package ctranslate2, which is not installed; install it first.")
+
+    caplog.set_level(logging.INFO, "nmt")
+    monkeypatch.setattr(engine_choice, "check_extra", missing)
+    assert chosen(run).engine.name == "torch"
+    assert "torch translates (ctranslate2 needs the package ctranslate2, which is not installed" in caplog.text
+
+
+def test_an_export_that_translates_differently_is_refused_once(
+    run: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    calls: list[int] = []
+
+    def differing(*_: Any) -> Parity:
+        calls.append(1)
+        return Parity(20, 100, 1e-5, 1e-6, 0.95)
+
+    caplog.set_level(logging.INFO, "nmt")
+    monkeypatch.setattr(export_run, "compare", differing)
+    for _ in range(2):
+        assert chosen(run).engine.name == "torch"
+    assert "engine=auto: torch translates (they translate 1 of 20 sentences differently)" in caplog.messages
+    assert len(calls) == 1
+    [folder] = cached()
+    assert sorted(path.name for path in folder.iterdir()) == ["sha256.json", VERDICT], "the model is not kept"
+
+
+def test_nothing_is_kept_of_an_export_that_fails(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "cache")
+
+    with monkeypatch.context() as failing:
+        failing.setattr(engines, "write_compared", full)
+        assert chosen(run).engine.name == "torch"
+    assert cached() == []
+    assert chosen(run).engine.name == "ctranslate2"
+
+
+def test_a_run_that_has_changed_and_an_export_with_a_changed_byte_are_compared_again(run: Path) -> None:
+    chosen(run)
+    [first] = cached()
+    content = (first / "model.bin").read_bytes()
+    (first / "model.bin").write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    assert chosen(run).engine.name == "ctranslate2"
+    assert (first / "model.bin").read_bytes() == content
+    config = (run / "config.yaml").read_text()
+    (run / "config.yaml").write_text(config.replace("num_heads: 2", "num_heads: 1"))
+    assert (run / "config.yaml").read_text() != config
+    chosen(run)
+    assert len(cached()) == 2
+
+
+def test_the_export_of_a_run_is_compared_with_it_before_it_is_trusted(run: Path, tmp_path: Path) -> None:
+    """Who made the run made the export beside it, too; the record says what its maker likes."""
+    chosen(run, "ctranslate2")
+    assert engine_choice._known_export(chosen(run, "torch").runs[0], "float32", Path("cache")) is not None
+    planted = tmp_path / "planted"
+    shutil.copytree(run, planted)
+    (file,) = (planted / "exports" / "ctranslate2").glob("shared_vocabulary.json")
+    pieces = json.loads(file.read_text())
+    file.write_text(json.dumps([*pieces[:10], *reversed(pieces[10:])]))
+    record = read_json(planted / "exports" / "ctranslate2" / "export.json")
+    record["files"][file.name] = file_digests(file.parent)[file.name]
+    (file.parent / "export.json").write_text(json.dumps(record))
+    run_of_planted = chosen(planted, "torch").runs[0]
+    assert engine_choice._known_export(run_of_planted, "float32", Path("cache")) is None
+
+
+def test_a_job_goes_on_with_the_engine_that_began_it(run: Path) -> None:
+    settings = {"run_dir": "run", "input": "test.en", "output": "out", "device": "cpu", "cache_dir": "cache"}
+
+    def translated(**changes: Any) -> None:
+        translate(job_of("translate", {**configuration("translate", ["run_dir=run"]), **settings, **changes}))
+
+    translated(engine="torch")
+    assert read_json(Path("out/job.json"))["made_with"]["engine"] == "torch"
+    translated(engine="auto")
+    with pytest.raises(Mistake, match="whose job was started with engine=torch, not ctranslate2: write the same"):
+        translated(engine="ctranslate2")
+    translated(engine="auto", output="other")
+    assert read_json(Path("other/job.json"))["made_with"]["engine"] == "ctranslate2"
+    assert Path("other/test.vi").read_text() == Path("out/test.vi").read_text()
+    with pytest.raises(Mistake, match="whose job was started with engine=ctranslate2, not torch: write the same"):
+        translated(engine="torch", output="other")
