@@ -48,6 +48,7 @@ def serve(job: Job[ServeSettings]) -> None:
         settings.precision,
         settings.max_models,
         settings.engine,
+        settings.cache_dir,
     )
     gallery.export_all()
     gallery.preload()  # so that an error is reported before the first request

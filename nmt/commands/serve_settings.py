@@ -8,7 +8,7 @@ from pydantic import model_validator as check
 
 from nmt.config.fields import (
     Device,
-    EngineName,
+    EngineChoice,
     Keys,
     NonNegative,
     Positive,
@@ -30,7 +30,8 @@ class ServeSettings(Keys):
     run_dirs: Texts
     host: Text
     port: Annotated[int, Field(ge=0, le=65535), expects("a port from 1 to 65535, or 0 for a free one")]
-    engine: EngineName
+    engine: EngineChoice
+    cache_dir: Text
     device: Device
     precision: Precision
     max_models: Positive

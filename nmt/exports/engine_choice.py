@@ -24,6 +24,8 @@ PRECISIONS = ("float32", "int8")
 COMPARED = 20
 """For engine=auto, CTranslate2 has to find torch's translations of this many sentences."""
 
+COMPARED_WELL = "found the same translations as torch when compared"
+
 VERDICT = "verdict.json"
 """What the comparison found, in a folder of the cache."""
 
@@ -80,27 +82,35 @@ def _chosen_automatically(
     needs_torch: str | None,
 ) -> Chosen:
     run = read_run(paths[0])
-    reason = (
-        needs_torch
-        or (f"{len(paths)} runs translate together" if len(paths) > 1 else None)
-        or (None if precision == "float32" else f"precision={precision}")
-        or _beyond_ctranslate2(search_config(run.settings.search, search))
-    )
-    if reason is None:
-        try:
-            check_extra("ctranslate2")
-            on_cpu = _computes_on_cpu(device)
-            opened = _checked_export(run, Path(cache_dir)) if on_cpu else f"device={device} is a GPU"
-        except Mistake as error:
-            opened = str(error).rstrip(".")
-        except OSError as error:
-            opened = f"{error.filename or cache_dir}: {error.strerror or error}"
-        if isinstance(opened, Engine):
-            logger.info("engine=auto: CTranslate2 translates, which found the same translations as torch when compared")
-            return Chosen([run], opened)
-        reason = opened
-    logger.info("engine=auto: torch translates (%s)", reason)
+    reason = needs_torch or (f"{len(paths)} runs translate together" if len(paths) > 1 else None)
+    opened = reason or ctranslate2_or_why_not(run, device, precision, search, cache_dir)
+    if isinstance(opened, Engine):
+        logger.info("engine=auto: CTranslate2 translates, which %s", COMPARED_WELL)
+        return Chosen([run], opened)
+    logger.info("engine=auto: torch translates (%s)", opened)
     return _with_torch(paths, device, precision, "torch")
+
+
+def ctranslate2_or_why_not(
+    run: StoredRun, device: str, precision: str, search: Mapping[str, Any], cache_dir: str
+) -> Engine | str:
+    """CTranslate2 with the run's model, if it was found to translate like torch; else the reason for torch.
+
+    They are compared if they have not been before.
+    """
+    if precision != "float32":
+        return f"precision={precision}"
+    if reason := _beyond_ctranslate2(search_config(run.settings.search, search)):
+        return reason
+    try:
+        check_extra("ctranslate2")
+        if not _computes_on_cpu(device):
+            return f"device={device} is a GPU"
+        return _checked_export(run, Path(cache_dir))
+    except Mistake as error:
+        return str(error).rstrip(".")
+    except OSError as error:
+        return f"{error.filename or cache_dir}: {error.strerror or error}"
 
 
 def _with_torch(paths: Sequence[str], device: str, precision: str, engine: str) -> Chosen:

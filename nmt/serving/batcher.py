@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 from nmt.decoding.stepwise import Step
 from nmt.decoding.translator import TranslatedLine, Translator
 from nmt.errors import TemplatedMessage
+from nmt.runs.engine import Engine
 from nmt.runs.load import LoadedRun
 from nmt.runs.search import build_translator
 from nmt.serving.allocator import return_memory
@@ -157,7 +158,8 @@ class Batcher:
         self._computations: deque[_Computation] = deque()
         # What the thread does, if others may interrupt it.
         self._search: _Search | _LongComputation | None = None
-        self._last: tuple[Task, LoadedRun, Translator] | None = None  # reused for batches of the same task
+        # Reused for batches of the same task.
+        self._last: tuple[Task, LoadedRun, Engine | None, Translator] | None = None
 
     @property
     def load(self) -> float:
@@ -377,16 +379,18 @@ class Batcher:
         if task.n_best > 1 or task.beam_size is not None:
             stored = run.settings.search.get("beam_size", 1)
             settings = {"n_best": task.n_best, "beam_size": task.beam_size or max(stored, task.n_best)}
-        if self._last is None or self._last[:2] != (task, run):
+        usual = task.n_best == 1 and not any(queued.prefix or queued.size > _LONG for queued in batch)
+        engine = self.gallery.engine_of(task.run, usual)
+        if self._last is None or self._last[:3] != (task, run, engine):
             translator = build_translator(
                 [run],
                 settings,
                 batch_tokens=self.batch_tokens,
                 observe=self.between_steps,
-                engine=self.gallery.engine_of(task.run),
+                engine=engine,
             )
-            self._last = task, run, translator
-        translator = self._last[2]
+            self._last = task, run, engine, translator
+        translator = self._last[3]
         self._search = _Search(task.run, min(queued.size for queued in batch))
         try:
             return translator.translated_lines(

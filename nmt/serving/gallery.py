@@ -10,12 +10,14 @@ from typing import NamedTuple
 
 from nmt.config.direction import Direction
 from nmt.errors import CheckFailed, Mistake, TemplatedMessage
+from nmt.exports.engine_choice import COMPARED_WELL, ctranslate2_or_why_not
 from nmt.exports.engines import load_with_engine
 from nmt.runs.directory import RunDirectory
 from nmt.runs.engine import Engine
 from nmt.runs.included import included_models, named_run
 from nmt.runs.load import LoadedRun
 from nmt.runs.names import distinct_names
+from nmt.runs.reading import StoredRun, read_run
 from nmt.runs.weights import DamagedWeights
 from nmt.serving.allocator import return_memory
 
@@ -55,13 +57,20 @@ class Gallery:
 
     Each folder is a finished run, or contains runs at any depth. Of the latter, unfinished ones are skipped, and those
     whose files cannot be read are `broken`. A run is named by the end of its path, just long enough to distinguish all
-    runs. `engine` names the translation engine; see nmt.exports.engines.
+    runs. `engine` names the translation engine; see nmt.exports.engines. With auto, CTranslate2 translates where it was
+    found to translate like torch, and torch does everything else, so both models are in memory.
 
     Raises Mistake if a folder contains no run that can be offered, and if `max_models` is below 1.
     """
 
     def __init__(
-        self, folders: Sequence[Path], device: str, precision: str, max_models: int, engine: str = "torch"
+        self,
+        folders: Sequence[Path],
+        device: str,
+        precision: str,
+        max_models: int,
+        engine: str = "torch",
+        cache_dir: str = "runs/cache",
     ) -> None:
         if max_models < 1:
             raise Mistake(f"max_models is {max_models}; it must be at least 1.")
@@ -74,7 +83,10 @@ class Gallery:
                 self.broken.add(name)
             else:
                 self.offered[name] = OfferedRun(name, path, direction)
-        self.device, self.precision, self.max_models, self.engine = device, precision, max_models, engine
+        self.device, self.precision, self.max_models = device, precision, max_models
+        self.engine, self.cache_dir = engine, cache_dir
+        self.engines: dict[str, tuple[str, str]] = {}
+        """The engine that translates for each run, if that is known, and why."""
         self._loaded: OrderedDict[str, _Loaded] = OrderedDict()
         self._next_attempt: dict[str, float] = {}  # for runs that could not be loaded
 
@@ -113,12 +125,18 @@ class Gallery:
         A run whose weights are damaged is broken. Raises whatever else `load_with_engine` raises, including the error
         for a run that the engine does not support.
         """
-        if self.engine != "torch":
-            for name, run in self.offered.items():
-                try:
+        for name, run in self.offered.items():
+            try:
+                if self.engine == "auto":
+                    self._choose(name, read_run(run.path))
+                elif self.engine != "torch":
                     load_with_engine([run.path], self.device, self.precision, self.engine)
-                except DamagedWeights as error:
-                    self._breaks(name, error)
+            except DamagedWeights as error:
+                self._breaks(name, error)
+            except _UNUSABLE as error:
+                if self.engine != "auto":
+                    raise
+                self._breaks(name, error)
 
     def preload(self) -> None:
         """Loads the first run that can be loaded, before it is requested.
@@ -166,9 +184,21 @@ class Gallery:
             return_memory()  # loading a model takes several times its size
         return kept.run
 
-    def engine_of(self, name: str) -> Engine | None:
-        """The engine that translates for a loaded run in place of torch; None for torch itself."""
-        return self._loaded[name].engine
+    def engine_of(self, name: str, usual: bool = True) -> Engine | None:
+        """The engine that translates for a loaded run in place of torch; None for torch itself.
+
+        With engine=auto, only for what is `usual`: one short translation of each sentence without a prefix.
+        """
+        return self._loaded[name].engine if usual or self.engine != "auto" else None
+
+    def _choose(self, name: str, run: StoredRun) -> Engine | None:
+        """The engine for a run with engine=auto."""
+        opened = ctranslate2_or_why_not(run, self.device, self.precision, {}, self.cache_dir)
+        engine, why = (None, opened) if isinstance(opened, str) else (opened, COMPARED_WELL)
+        if self.engines.get(name) != (chosen := ("torch" if engine is None else engine.name, why)):
+            logger.info("%s: %s translates (%s)", name, *chosen)
+        self.engines[name] = chosen
+        return engine
 
     def _breaks(self, name: str, error: Exception) -> None:
         self.broken.add(name)
@@ -180,13 +210,14 @@ class Gallery:
         state = RunDirectory(path).state()
         if kept and kept.state == state:
             return kept
-        [run], engine = load_with_engine([path], self.device, self.precision, self.engine)
+        automatic = self.engine == "auto"
+        [run], engine = load_with_engine([path], self.device, self.precision, "torch" if automatic else self.engine)
         if run.direction != self.offered[name].direction:
             raise Mistake(
                 f"{path} translates {run.direction} now, but is offered for {self.offered[name].direction}: restart "
                 "the server to offer it for its new direction."
             )
-        return _Loaded(state, run, engine)
+        return _Loaded(state, run, self._choose(name, run.stored) if automatic else engine)
 
 
 def _finished_runs(folder: Path) -> dict[Path, Direction | None]:

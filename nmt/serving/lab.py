@@ -65,11 +65,16 @@ _FAILURES = failures(400, 403, 404, 408, 413, 429, 500, 503, 504)
 
 @router.get("/runs", responses=failures(403))
 async def list_runs(request: Request, service: ThisService) -> list[dict[str, Any]]:
-    """The runs that this server offers; those that cannot be loaded have an error."""
+    """The runs that this server offers, and what translates; those that cannot be loaded have an error."""
     service.check_key(request)
     gallery, language = service.gallery, request_language(request)
     runs: list[dict[str, Any]] = [
-        {"name": run.name, "source": run.direction.source, "target": run.direction.target}
+        {
+            "name": run.name,
+            "source": run.direction.source,
+            "target": run.direction.target,
+            **dict(zip(("engine", "engine_reason"), gallery.engines.get(run.name, ()), strict=False)),
+        }
         for run in gallery.offered.values()
     ]
     runs += [{"name": name, "source": None, "target": None} for name in sorted(gallery.broken - gallery.offered.keys())]

@@ -15,6 +15,7 @@ from served_runs import LIMITS
 
 import nmt.serving.gallery
 from nmt.errors import Mistake
+from nmt.runs.engine import Engine
 from nmt.serving.application import application
 from nmt.serving.batcher import Batcher
 from nmt.serving.gallery import Gallery, Unavailable
@@ -116,6 +117,23 @@ def test_every_run_that_is_served_is_exported_first(
     asked.clear()
     gallery(tmp_path).export_all()
     assert asked == []
+
+
+def test_the_engine_is_chosen_for_each_run(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it chose and why is in /v1/runs; CTranslate2 gets only short texts with one translation and no prefix."""
+    shutil.copytree(folder / "maps_luong", tmp_path / "a")
+    monkeypatch.setattr(nmt.serving.gallery, "ctranslate2_or_why_not", lambda *_: "reason")
+    found = Gallery([tmp_path], "cpu", "float32", 1, "auto")
+    found.export_all()
+    found.load("a")
+    assert found.engines == {"a": ("torch", "reason")}
+    assert found.engine_of("a") is None
+    engine: Any = Engine("ctranslate2", "float32", "cpu", None, None, bind=print, forced_log_probs=print)  # type: ignore[arg-type]
+    monkeypatch.setattr(nmt.serving.gallery, "ctranslate2_or_why_not", lambda *_: engine)
+    found = Gallery([tmp_path], "cpu", "float32", 1, "auto")
+    found.load("a")
+    assert found.engines == {"a": ("ctranslate2", "found the same translations as torch when compared")}
+    assert (found.engine_of("a"), found.engine_of("a", usual=False)) == (engine, None)
 
 
 def test_a_broken_run_is_skipped_and_named(folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
