@@ -456,9 +456,9 @@ def test_batches_that_are_searched_at_the_same_time_share_batch_tokens(tokenizer
     search = bind(BeamSearch(beam_size=2), Echo(tokenizers.target.size))
     tokens: list[int] = []
 
-    def find(source: Tensor, *rest: Any) -> list[list[Hypothesis]]:
-        tokens.append(source.numel())
-        return [[Hypothesis([], 0.0, 0.0)] for _ in source]
+    def find(batch: IdBatch, observe: Any) -> list[list[Hypothesis]]:
+        tokens.append(sum(len(source) + 1 for source in batch.sources))  # equally long, with EOS
+        return [[Hypothesis([], 0.0, 0.0)] for _ in batch.sources]
 
     Translator(replace(search, find=find, at_once=4), tokenizers, batch_tokens=48).search_ids([[5, 6, 7]] * 30)
     assert tokens == [12] * 10
