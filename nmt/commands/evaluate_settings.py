@@ -4,13 +4,14 @@ from typing import Annotated
 
 from pydantic import Field
 
-from nmt.config.fields import Positive, SourceTokens, Text, TextOrTexts, expects
+from nmt.config.fields import EngineName, Positive, SourceTokens, Text, TextOrTexts, expects
 from nmt.config.nodes import Node
 from nmt.config.shared_settings import OwnFiles, SearchingSettings
 
 
 class EvaluateSettings(OwnFiles, SearchingSettings):
     search: Node
+    engine: EngineName  # scores must not depend on what is installed
     run_dir: TextOrTexts
     split: Text
     documents: Text | None

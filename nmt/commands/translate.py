@@ -191,7 +191,8 @@ def _report(files: Sequence[JobFile]) -> None:
 
 
 def _load(settings: TranslateSettings) -> tuple[Chosen, Translator]:
-    engine, needs_torch = settings.engine, None
+    engine: str = settings.engine
+    needs_torch: str | None = None
     if engine == "auto":
         asked = {
             f"workers={settings.workers}": settings.workers > 1,

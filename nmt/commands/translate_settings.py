@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import model_validator as check
 
-from nmt.config.fields import EngineChoice, Positive, SourceTokens, Text, TextOrTexts, expects
+from nmt.config.fields import Positive, SourceTokens, Text, TextOrTexts, expects
 from nmt.config.nodes import Node
 from nmt.config.shared_settings import SearchingSettings
 from nmt.errors import Mistake
@@ -13,7 +13,6 @@ from nmt.errors import Mistake
 
 class TranslateSettings(SearchingSettings):
     search: Node
-    engine: EngineChoice
     cache_dir: Text
     run_dir: TextOrTexts
     input: Annotated[

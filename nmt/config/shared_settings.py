@@ -10,7 +10,7 @@ from pydantic import model_validator as check
 from nmt.config.fields import (
     LARGEST,
     Device,
-    EngineName,
+    EngineChoice,
     Fraction,
     Keys,
     NonNegative,
@@ -64,7 +64,7 @@ class SearchingSettings(Keys):
 
     verbatim: bool
     workers: Annotated[int, Field(ge=1, le=1024), expects("a number of processes from 1 to 1024")]
-    engine: EngineName
+    engine: EngineChoice
     device: Device
     precision: Precision
 

@@ -88,7 +88,7 @@ def export_checked(run: StoredRun, folder: Path) -> None:
             refused = str(error).removesuffix(" Nothing was written.").rstrip(".")
         else:
             unequal = parity.sentences - round(parity.equal_translations * parity.sentences)
-            refused = unequal and f"they translate {unequal} of {parity.sentences} sentences differently"
+            refused = f"they translate {unequal} of {parity.sentences} sentences differently" if unequal else ""
         if refused:
             for file in part.iterdir():
                 file.unlink()
