@@ -75,6 +75,15 @@ class Spread:
 
 
 Cell = str | Number | Estimate | Spread
+LATEX_ESCAPES = {
+    **{letter: f"\\{letter}" for letter in "&%$#_{}"},
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\^{}",
+    "|": r"\textbar{}",
+    "<": "$<$",
+    ">": "$>$",
+}
 
 
 def mean_and_deviation(values: Sequence[float], spec: str) -> Spread | str:
@@ -124,8 +133,27 @@ class Table(NamedTuple):
         return "\n\n".join(texts)
 
     def latex(self) -> str:
-        """A LaTeX tabular environment with the rules of the booktabs package."""
-        return self._formatted("latex_booktabs", self.header, [[_text(cell) for cell in row] for row in self.rows])
+        """A LaTeX tabular environment with the rules of the booktabs package; intervals and deviations are small."""
+        columns = self._columns()
+        align = "".join("r" if _is_numeric(column) else "l" for column in columns)
+        header, *rows = (
+            " & ".join(cells) + r" \\"
+            for cells in [
+                [_latex(name) for name in self.header],
+                *([_latex(cell) for cell in row] for row in zip(*columns, strict=True)),
+            ]
+        )
+        return "\n".join(
+            [
+                f"\\begin{{tabular}}{{@{{}}{align}@{{}}}}",
+                r"\toprule",
+                header,
+                r"\midrule",
+                *rows,
+                r"\bottomrule",
+                r"\end{tabular}",
+            ]
+        )
 
     def csv(self) -> str:
         """The table in CSV. Numbers have no thousands separators, and each part of a cell has its own column."""
@@ -156,6 +184,13 @@ class Table(NamedTuple):
 def _text(cell: Cell) -> str:
     """A cell on one line; a name in it may come from a stranger."""
     return printable(str(cell))
+
+
+def _latex(cell: Cell) -> str:
+    if isinstance(cell, Estimate | Spread):
+        number, _, rest = str(cell).replace("±", r"$\pm$").partition(" ")
+        return rf"{number} {{\scriptsize {rest}}}" if rest else number
+    return "".join(LATEX_ESCAPES.get(letter, letter) for letter in _text(cell))
 
 
 def _is_numeric(column: Sequence[Cell]) -> bool:

@@ -39,7 +39,7 @@ def test_numbers_are_aligned_right_and_printed_in_their_format() -> None:
         "| dot      |      1 | 98.50 [90.25, 100.00] | 97.12 ± 1.50 |       12,345 |",
         "| none     |        |                       |        96.00 |              |",
     ]
-    assert NUMBERS.latex().splitlines()[0] == r"\begin{tabular}{lrrrr}"
+    assert NUMBERS.latex().splitlines()[0] == r"\begin{tabular}{@{}lrrrr@{}}"
 
 
 def test_a_table_without_rows_has_its_header() -> None:
@@ -62,11 +62,13 @@ def test_csv_has_plain_numbers_each_in_its_own_column() -> None:
 
 def test_latex_escapes_what_has_a_meaning() -> None:
     lines = [line.split() for line in TEXTS.latex().splitlines()]
-    assert lines[0] == [r"\begin{tabular}{ll}"]
+    assert lines[0] == [r"\begin{tabular}{@{}ll@{}}"]
     assert lines[4] == [r"a\_b", "&", "9.50", "±", "0.10", r"\\"]
-    assert lines[5] == ["x|y,", "z", "&", "5", r"\%", '"of"', r"\$3", r"\\"]
+    assert lines[5] == [r"x\textbar{}y,", "z", "&", "5", r"\%", '"of"', r"\$3", r"\\"]
     assert lines[-1] == [r"\end{tabular}"]
     assert r"\textasciitilde{}/a\^{}2" in Table(["run"], [["~/a^2"]]).latex()
+    assert "$<$0.001" in Table(["p"], [[PValue(0.0001)]]).latex()
+    assert r"97.12 {\scriptsize $\pm$ 1.50} & 12,345 \\" in NUMBERS.latex()
 
 
 def test_the_deviation_is_that_of_a_sample_and_one_value_has_none() -> None:

@@ -19,7 +19,7 @@ from nmt.runs.load import load_run
 from nmt.scoring.references import warn_of_references
 from nmt.scoring.run_scores import HYPOTHESES, SCORES, score_runs, stored_scores
 from nmt.scoring.test_sets import split_test_set
-from nmt.tables import Cell, Estimate, Number, PValue, Table, mean_and_deviation
+from nmt.tables import Cell, Estimate, Number, PValue, Spread, Table, mean_and_deviation
 from nmt.text import changes, count_changes
 from nmt.text.lines import read_lines
 
@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 SIGNIFICANT = 0.05
 _OF_ONE_RUN = ("run", "job", "seed")
 _SCORES = ("BLEU", "chrF2", "TER")
+_NOT_IN_PAPERS = ("job", "TER", "parameters", "tokens/s", "sentences/s", "MiB")
 
 
 class System(NamedTuple):
@@ -246,7 +247,7 @@ def report(
     write_text(out / "comparison.md", comparison.markdown() + "\n")
     for name, part in parts.items():
         write_text(out / f"{name}.csv", part.table.csv())
-    write_text(out / "comparison.tex", "\n\n".join(part.table.latex() for part in parts.values()) + "\n")
+    write_text(out / "comparison.tex", "\n\n".join(paper_table(part.table).latex() for part in parts.values()) + "\n")
     write_text(out / "sentences.csv", _sentences(systems, references).csv())
     record = {
         "systems": [
@@ -291,6 +292,26 @@ def setting_part(settings: Sequence[Setting], p_values: Sequence[float]) -> Part
         seeds = Number(len(setting.systems), "d")
         rows.append((setting.settings, {"seeds": seeds, "BLEU": means.pop("BLEU"), "p": p, **means}))
     return _part("Mean ± standard deviation over seeds:", rows)
+
+
+def paper_table(table: Table) -> Table:
+    """The table in the width of a page: the last part of each key, and without the columns and intervals of less use.
+
+    The other files of a comparison have everything.
+    """
+    kept = [number for number, name in enumerate(table.header) if name not in _NOT_IN_PAPERS]
+    short = [table.header[number].rpartition(".")[2] for number in kept]
+    names = [name if short.count(name) == 1 else table.header[number] for name, number in zip(short, kept, strict=True)]
+    rows = [[_for_paper(table.header[number], row[number]) for number in kept] for row in table.rows]
+    return Table(["PPL" if name == "perplexity" else name for name in names], rows)
+
+
+def _for_paper(name: str, cell: Cell) -> Cell:
+    if isinstance(cell, Estimate) and name != "BLEU":
+        return Number(cell.value, cell.spec)
+    if isinstance(cell, Spread) and name in ("AER", "perplexity"):
+        return Number(cell.mean, cell.spec)
+    return cell
 
 
 def by_setting(systems: Sequence[System]) -> list[Setting]:

@@ -16,11 +16,13 @@ from nmt.scoring.score_table import (
     System,
     by_setting,
     file_systems,
+    paper_table,
     reference_files,
     report,
     setting_part,
     system_part,
 )
+from nmt.tables import Table
 
 REFERENCES = [f"Câu số {n} rất hay và rất dài." for n in range(30)]
 
@@ -94,7 +96,7 @@ def test_every_form_of_the_report_has_the_means_over_seeds(tmp_path: Path) -> No
     assert "98.00 ± 1.41" in text
     assert text + "\n" == (tmp_path / "comparison.md").read_text(encoding="utf-8")
     tex = (tmp_path / "comparison.tex").read_text(encoding="utf-8")
-    assert "98.00 ± 1.41" in tex
+    assert r"98.00 {\scriptsize $\pm$ 1.41}" in tex
     assert tex.count(r"\begin{tabular}") == 2
     metric = headline_metrics(tokenized=False)["BLEU"]
     p = multi_bootstrap([[each.hypotheses for each in rows[:2]], [rows[2].hypotheses]], [REFERENCES], metric)[1]
@@ -145,7 +147,15 @@ def test_csv_has_plain_numbers_and_two_columns_for_an_interval(tmp_path: Path) -
     assert (row["BLEU"], row["BLEU low"], row["BLEU high"]) == ("100.0", "99.5", "100.5")
     assert (row["parameters"], row["tokens/s"]) == ("12345", "6789")
     assert "12,345" in (tmp_path / "comparison.md").read_text(encoding="utf-8")
-    assert r"\begin{tabular}{lrrrrrr}" in (tmp_path / "comparison.tex").read_text(encoding="utf-8")
+    tex = (tmp_path / "comparison.tex").read_text(encoding="utf-8").splitlines()
+    assert tex[0] == r"\begin{tabular}{@{}lrrr@{}}"
+    assert tex[2] == r"scorer & BLEU & chrF2 & PPL \\"
+    assert tex[4] == r"dot & 100.00 {\scriptsize [99.50, 100.50]} & 99.00 & 3.00 \\"
+
+
+def test_a_table_for_a_paper_has_short_names_that_differ() -> None:
+    table = Table(["a.dim", "b.dim", "trainer.max_steps", "MiB"], [["1", "2", "3", "4"]])
+    assert paper_table(table) == Table(["a.dim", "b.dim", "max_steps"], [["1", "2", "3"]])
 
 
 def test_jobs_without_a_result_are_listed_with_the_reason(tmp_path: Path) -> None:
