@@ -1,4 +1,4 @@
-"""The annotations of types and sizes are checked in this folder; see check_annotations in tests/conftest.py."""
+"""The annotations of types and sizes are checked in this folder; see check_annotations in tests/common_fixtures.py."""
 
 import inspect
 from collections.abc import Callable
