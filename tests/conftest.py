@@ -5,6 +5,7 @@ others begin. Every process has one thread, because results must not depend on h
 """
 
 import gc
+import importlib
 import os
 
 import pytest
@@ -12,10 +13,16 @@ from xdist import is_xdist_controller
 
 os.environ["OMP_NUM_THREADS"] = "1"
 
+# Imported before nmt. jaxtyping's hook gives what a module of nmt imports first bytecode of a name of its own, so in a
+# new checkout every process would compile these libraries, which takes ten seconds.
+LIBRARIES = ("sampled_checks", "lightning", "datasets", "matplotlib.pyplot", "sacrebleu", "rich.progress", "pydantic")
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
     if not is_xdist_controller(session) or session.config.option.collectonly:
+        for name in LIBRARIES:
+            importlib.import_module(name)
         session.config.pluginmanager.import_plugin("common_fixtures")
 
 

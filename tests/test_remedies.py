@@ -46,17 +46,18 @@ def text_of(node: ast.expr) -> str:
     return ""
 
 
-def messages() -> Iterator[str]:
+def all_messages() -> Iterator[str]:
     for file in sorted(PACKAGE.rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) in MESSAGES:
                 yield from (text_of(argument) for argument in node.args)
 
 
+messages = [*all_messages()]
 SETTINGS = sorted(
-    {(key, value) for text in messages() for key, value in SETTING.findall(text) if key not in NOT_SETTINGS}
+    {(key, value) for text in messages for key, value in SETTING.findall(text) if key not in NOT_SETTINGS}
 )
-TYPED = sorted({line for text in messages() for line in re.findall(r"python -m nmt\.(\w+ [^'\n.;]*[^'\n.;) ])", text)})
+TYPED = sorted({line for text in messages for line in re.findall(r"python -m nmt\.(\w+ [^'\n.;]*[^'\n.;) ])", text)})
 
 
 def refusal(command: str, arguments: list[str], key: str) -> str:

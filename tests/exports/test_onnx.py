@@ -18,6 +18,7 @@ import onnx
 import onnxruntime
 import pytest
 import torch
+from grids import SOAK
 from torch import Tensor
 
 from nmt.attention import Attention, VisibleKeys, normalizers, scorers, windows
@@ -86,16 +87,27 @@ def transformer(encoder: Cross, decoder: Cross, cross: Cross, norm: Any = LayerN
 
 
 SPARSE = normalizers.Sparsemax
+LSTMN = LSTMNDecoder(site(scorers.Dot))
 MODELS: dict[str, Callable[..., Seq2Seq]] = {
     "luong": luong(site(scorers.General)),
-    "luong_reversed": luong(
-        site(scorers.Additive, LOCAL_P, SPARSE), Reversed(), num_layers=2, input_feeding=False, fix_norm=True
-    ),
     "luong_lstmn": luong(
-        site(scorers.Concat, RENORMALIZED), decoder=LSTMNDecoder(site(scorers.Dot)), num_heads=2, encoder_dim=8
+        site(scorers.Concat, RENORMALIZED),
+        Reversed(),
+        LSTMN,
+        num_layers=2,
+        num_heads=2,
+        input_feeding=False,
+        fix_norm=True,
     ),
-    "bahdanau": bahdanau(site(LOCATION, LOCAL_M, SPARSE), num_heads=3, fix_norm=True),
-    "transformer": transformer(*3 * [site(scorers.ScaledDot)], num_layers=2, decoder_layers=1, fix_norm=True),
+    "bahdanau": bahdanau(site(LOCATION, LOCAL_M, SPARSE), num_heads=2, encoder_dim=8, fix_norm=True),
+    "transformer": transformer(
+        site(scorers.ScaledDot),
+        site(LOCATION),
+        site(scorers.NoScore, LOCAL_M),
+        num_layers=2,
+        decoder_layers=1,
+        fix_norm=True,
+    ),
     "transformer_post": transformer(
         site(scorers.Gaussian),
         site(scorers.Additive, normalizer=SPARSE),
@@ -103,10 +115,20 @@ MODELS: dict[str, Callable[..., Seq2Seq]] = {
         ScaleNorm,
         norm_first=False,
     ),
+}
+# An export takes seconds, and the models above have every choice of these.
+MORE_MODELS: dict[str, Callable[..., Seq2Seq]] = {
+    "luong_reversed": luong(
+        site(scorers.Additive, LOCAL_P, SPARSE), Reversed(), num_layers=2, input_feeding=False, fix_norm=True
+    ),
+    "luong_lstmn_feeding": luong(site(scorers.Concat, RENORMALIZED), decoder=LSTMN, num_heads=2, encoder_dim=8),
+    "transformer_scaled_dot": transformer(*3 * [site(scorers.ScaledDot)], num_layers=2, decoder_layers=1),
     "transformer_location": transformer(
         site(LOCATION, normalizer=SPARSE), site(LOCATION), site(scorers.NoScore, LOCAL_M)
     ),
 }
+if SOAK:
+    MODELS |= MORE_MODELS
 
 
 class Exported(NamedTuple):
