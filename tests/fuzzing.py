@@ -466,7 +466,7 @@ class Workshop:
         """A manifest and the arrays of its only sentence."""
         source, target = ["▁a", "b"], ["▁c"]  # EOS is added
         content = io.BytesIO()
-        np.savez(content, cross=np.full((1, 2, 2, 3), 1 / 3, dtype=np.float32))
+        np.savez(content, **{"00001/cross": np.full((1, 2, 2, 3), 1 / 3, dtype=np.float32)})
         site = {"layers": 1, "heads": 2, "rows": "target", "columns": "source"}
         entry = {
             **{"line": 1, "rank": 1, "file": "maps/1.npz", "sha256": "", "score": -1.5},
@@ -655,7 +655,7 @@ def changed_arrays(generator: random.Random, seeds: Sequence[bytes]) -> bytes:
                 array[...] = generator.choice((0.0, 0.5, -1.0, math.nan, math.inf))
             np.lib.format.write_array(part, array, allow_pickle=False)
             data = part.getvalue()
-            file.writestr(f"{name}.npy", changed_bytes(generator, [data]) if generator.random() < 0.3 else data)
+            file.writestr(f"00001/{name}.npy", changed_bytes(generator, [data]) if generator.random() < 0.3 else data)
     return content.getvalue()
 
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from nmt.files import atomic_folder, locked, read_json, remove_parts_of, write_json
+from nmt.text.lines import readable
 
 logger = logging.getLogger(__name__)
 
@@ -16,8 +17,8 @@ _RECORD = "sha256.json"
 
 
 def file_digest(path: Path) -> str:
-    """SHA-256 of a file's content, in hexadecimal."""
-    with path.open("rb") as file:
+    """SHA-256 of a file's content, in hexadecimal. Raises CheckFailed if the disk cannot be read."""
+    with readable(str(path)), path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""Attention maps on disk: manifest.json and one .npz for each sentence; see docs/reference/map_format.md."""
+"""Attention maps on disk: manifest.json and an .npz for every 100 sentences; see docs/reference/map_format.md."""
 
 import io
 import json
@@ -9,6 +9,8 @@ import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
+from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -35,7 +37,9 @@ _LARGEST_MANIFEST = 2**28  # bytes; a sentence needs about a thousand
 LARGEST_ARRAYS = 2**31
 """Bytes of the arrays of a sentence; 12 layers with 16 heads need less for 800 pieces."""
 _LARGEST_HEADER = 1024  # bytes of an array's header; numpy writes 128
-_FILE = re.compile(rf"{_FOLDER}/\d+(-\d+)?\.npz", re.ASCII)
+_FILE = re.compile(rf"{_FOLDER}/\d+\.npz", re.ASCII)
+_MOST_OPEN = 128  # archives; a process may often open 1024 files
+_IN_FILE = 100  # sentences; a file of each would be slow to copy and to delete
 _LOCAL = ("center", "allowed", "prior")
 _ATTRIBUTION, _MASK = "attribution", "mask"
 
@@ -149,34 +153,45 @@ class MapFolder:
         """
         wanted = set(self.lines if lines is None else lines)
         self.check_lines(wanted)
-        for entry in self.manifest["sentences"]:
-            if entry["line"] in wanted:
-                yield self._read(entry)
+        checked = set[str]()
+        with closing(_Archives()) as archives:
+            for entry in self.manifest["sentences"]:
+                if entry["line"] in wanted:
+                    if entry["file"] not in checked:
+                        self._check(entry["file"])
+                        checked.add(entry["file"])
+                    yield self._read(entry, archives)
 
-    def _read(self, entry: Mapping[str, Any]) -> SentenceMaps:
+    def _check(self, name: str) -> None:
+        """Raises Mistake unless a file of maps is the one that was written."""
         # The manifest may come from an untrusted source: a name in it must not lead out of the folder.
-        if not _FILE.fullmatch(str(entry["file"])):
-            raise Mistake(
-                f"{self.path / MANIFEST} names '{entry['file']}', which is not a file of maps: export the maps again."
-            )
-        source_pieces, target_pieces = entry["source_pieces"], entry["target_pieces"]
-        earlier = [EarlierPair(*pair) for pair in entry.get("earlier", [])]
-        labels = site_labels(source_pieces, target_pieces, earlier)
-        sizes = {site: (item["layers"], item["heads"]) for site, item in self.manifest["sites"].items()}
-        known = _known_arrays(sizes, labels)
-        path = self.path / entry["file"]
-        damaged = Mistake(f"{path} is damaged: export the maps again.")
+        if not _FILE.fullmatch(name):
+            raise Mistake(f"{self.path / MANIFEST} names '{name}', which is not a file of maps: export the maps again.")
+        entries = [entry for entry in self.manifest["sentences"] if entry["file"] == name]
+        most_bytes = sum(array.most_bytes for entry in entries for array in self._known_arrays(entry).values())
+        path = self.path / name
         # Before the digest, because a file may consist of holes. Incompressible arrays need half of this.
-        if path.is_file() and path.stat().st_size > sum(array.most_bytes for array in known.values()):
-            raise damaged
-        if not path.is_file() or file_digest(path) != entry["sha256"]:
+        if path.is_file() and path.stat().st_size > most_bytes:
+            raise Mistake(f"{path} is damaged: export the maps again.")
+        if not path.is_file() or {file_digest(path)} != {entry["sha256"] for entry in entries}:
             raise Mistake(f"{path} is missing or differs from its manifest: export the maps again.")
+
+    def _known_arrays(self, entry: Mapping[str, Any]) -> dict[str, "_Known"]:
+        sizes = {site: (item["layers"], item["heads"]) for site, item in self.manifest["sites"].items()}
+        return _known_arrays(sizes, _labels(entry))
+
+    def _read(self, entry: Mapping[str, Any], archives: "_Archives") -> SentenceMaps:
+        source_pieces, target_pieces = entry["source_pieces"], entry["target_pieces"]
+        earlier = _earlier(entry)
+        labels = _labels(entry)
+        path = self.path / entry["file"]
         try:
-            arrays = _read_arrays(path, known)
+            stem = file_stem(entry["line"], entry["rank"])
+            arrays = _read_arrays(path, archives.opened(path), stem, self._known_arrays(entry))
         except Mistake:  # a ValueError too
             raise
         except _DAMAGED as error:
-            raise damaged from error
+            raise Mistake(f"{path} is damaged: export the maps again.") from error
         maps = [_map(site, arrays, labels[site]) for site in arrays if "." not in site]
         return SentenceMaps(
             line=entry["line"],
@@ -187,6 +202,37 @@ class MapFolder:
             score=entry["score"],
             earlier=earlier,
         )
+
+
+class _Archives:
+    """The archives read last, which stay open: reading the table of one takes longer than reading a sentence."""
+
+    def __init__(self) -> None:
+        self._open: dict[Path, tuple[zipfile.ZipFile, dict[str, list[zipfile.ZipInfo]]]] = {}
+
+    def opened(self, path: Path) -> tuple[zipfile.ZipFile, dict[str, list[zipfile.ZipInfo]]]:
+        """An archive, and its members by folder."""
+        if path not in self._open:
+            if len(self._open) >= _MOST_OPEN:
+                self._open.pop(next(iter(self._open)))[0].close()
+            archive, members = zipfile.ZipFile(path), dict[str, list[zipfile.ZipInfo]]()
+            for member in archive.infolist():
+                members.setdefault(member.filename.rpartition("/")[0], []).append(member)
+            self._open[path] = archive, members
+        self._open[path] = self._open.pop(path)  # the last one in the order of the dict
+        return self._open[path]
+
+    def close(self) -> None:
+        for archive, _ in self._open.values():
+            archive.close()
+
+
+def _earlier(entry: Mapping[str, Any]) -> list[EarlierPair]:
+    return [EarlierPair(*pair) for pair in entry.get("earlier", [])]
+
+
+def _labels(entry: Mapping[str, Any]) -> dict[str, Labels]:
+    return site_labels(entry["source_pieces"], entry["target_pieces"], _earlier(entry))
 
 
 class _Known(NamedTuple):
@@ -222,34 +268,42 @@ def _needed(name: str) -> set[str]:
     return {site, f"{site}.center", f"{site}.allowed"} if part in _LOCAL else {site}
 
 
-def _read_arrays(path: Path, known: Mapping[str, _Known]) -> dict[str, Any]:
-    """The arrays of a file. Raises Mistake if they are too large, and _NotMaps if one is not among the `known`.
+def _read_arrays(
+    path: Path,
+    opened: tuple[zipfile.ZipFile, Mapping[str, list[zipfile.ZipInfo]]],
+    stem: str,
+    known: Mapping[str, _Known],
+) -> dict[str, Any]:
+    """The arrays of a sentence, from a file.
+
+    Raises Mistake if they are too large, and _NotMaps if one is not among the `known`.
 
     All sizes are checked before anything is unpacked, because a few bytes may claim, or unpack to, any number.
     """
-    with zipfile.ZipFile(path) as archive:
-        members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
-        complete = all(_needed(name) <= members.keys() for name in members)
-        if not members or len(members) < len(archive.infolist()) or not members.keys() <= known.keys() or not complete:
+    archive, members_of = opened
+    listed = members_of.get(stem, [])
+    members = {member.filename.removeprefix(f"{stem}/").removesuffix(".npy"): member for member in listed}
+    complete = all(_needed(name) <= members.keys() for name in members)
+    if not members or len(members) < len(listed) or not members.keys() <= known.keys() or not complete:
+        raise _NotMaps
+    for name, member in members.items():
+        # zipfile does not bound the memory that the other ways of compression need.
+        if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise _NotMaps
-        for name, member in members.items():
-            # zipfile does not bound the memory that the other ways of compression need.
-            if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                raise _NotMaps
-            with archive.open(member) as stream:
-                start = io.BytesIO(stream.read(_LARGEST_HEADER))
-            if np.lib.format.read_magic(start) != (1, 0):
-                raise _NotMaps
-            shape, _, kind = np.lib.format.read_array_header_1_0(start)
-            expected = math.prod(shape) * kind.itemsize + start.tell()
-            if (shape, kind.kind) != known[name] or kind.itemsize > 8 or member.file_size != expected:
-                raise _NotMaps
-        _check_size(f"{path} holds arrays", sum(member.file_size for member in members.values()))
-        arrays: dict[str, Any] = {}
-        for name, member in members.items():
-            with archive.open(member) as stream:
-                # Pickled objects could run code when they are loaded.
-                arrays[name] = np.lib.format.read_array(stream, allow_pickle=False)
+        with archive.open(member) as stream:
+            start = io.BytesIO(stream.read(_LARGEST_HEADER))
+        if np.lib.format.read_magic(start) != (1, 0):
+            raise _NotMaps
+        shape, _, kind = np.lib.format.read_array_header_1_0(start)
+        expected = math.prod(shape) * kind.itemsize + start.tell()
+        if (shape, kind.kind) != known[name] or kind.itemsize > 8 or member.file_size != expected:
+            raise _NotMaps
+    _check_size(f"{path} holds arrays", sum(member.file_size for member in members.values()))
+    arrays: dict[str, Any] = {}
+    for name, member in members.items():
+        with archive.open(member) as stream:
+            # Pickled objects could run code when they are loaded.
+            arrays[name] = np.lib.format.read_array(stream, allow_pickle=False)
     return arrays
 
 
@@ -296,7 +350,7 @@ def write_maps(
     folder.mkdir(parents=True, exist_ok=True)
     remove_parts(folder)
     with tempfile.TemporaryDirectory(prefix=f".{_FOLDER}.", suffix=PART, dir=folder) as new:
-        entries = [_write(Path(new), item) for item in sentences]
+        entries = _write_files(Path(new), iter(sentences))
         entries.sort(key=lambda entry: (entry["line"], entry["rank"]))
         maps = subfolder(folder, _FOLDER)
         # Without a manifest, the folder counts as incomplete until the new files are in place.
@@ -321,12 +375,24 @@ def write_maps(
 
 
 def file_stem(line: int, rank: int) -> str:
-    """The name of a sentence's files: its line, and its rank unless that is 1."""
+    """The name of a sentence's arrays and files: its line, and its rank unless that is 1."""
     return f"{line:05}" if rank == 1 else f"{line:05}-{rank}"
 
 
-def _write(folder: Path, sentence: SentenceMaps) -> dict[str, Any]:
-    """Writes the arrays of a sentence into a folder and returns its entry for the manifest."""
+def _write_files(folder: Path, sentences: Iterator[SentenceMaps]) -> list[dict[str, Any]]:
+    """Writes the arrays of all sentences into files in a folder, and returns the entries for the manifest."""
+    entries = []
+    for number, first in enumerate(sentences, start=1):
+        name = f"{number:05}.npz"
+        with zipfile.ZipFile(folder / name, "w", zipfile.ZIP_DEFLATED) as archive:
+            in_file = [_write(archive, item) for item in chain([first], islice(sentences, _IN_FILE - 1))]
+        digest = file_digest(folder / name)
+        entries += [{**entry, "file": f"{_FOLDER}/{name}", "sha256": digest} for entry in in_file]
+    return entries
+
+
+def _write(archive: zipfile.ZipFile, sentence: SentenceMaps) -> dict[str, Any]:
+    """Writes the arrays of a sentence into an archive and returns its entry for the manifest, without the file."""
     arrays: dict[str, Any] = {}
     for item in sentence.maps:
         arrays[item.site] = item.weights
@@ -338,16 +404,15 @@ def _write(folder: Path, sentence: SentenceMaps) -> dict[str, Any]:
             if (array := getattr(item.local, part)) is not None:
                 arrays[f"{item.site}.{part}"] = array
     _check_size(f"The maps of line {sentence.line} are arrays", sum(array.nbytes for array in arrays.values()))
-    name = f"{file_stem(sentence.line, sentence.rank)}.npz"
-    with open(folder / name, "wb") as file:
-        np.savez_compressed(file, **arrays)
+    stem = file_stem(sentence.line, sentence.rank)
+    for name, array in arrays.items():
+        with archive.open(f"{stem}/{name}.npy", "w", force_zip64=True) as file:
+            np.lib.format.write_array(file, np.asanyarray(array), version=(1, 0), allow_pickle=False)
     earlier = {"earlier": sentence.earlier} if sentence.earlier else {}
     return {
         "line": sentence.line,
         "rank": sentence.rank,
         "score": sentence.score,
-        "file": f"{_FOLDER}/{name}",
-        "sha256": file_digest(folder / name),
         "source_pieces": sentence.source_pieces,
         "target_pieces": sentence.target_pieces,
         "source_words": word_ids(sentence.source_pieces),

@@ -72,7 +72,7 @@ def text_lines(file: ByteStream, name: str) -> Iterator[str]:
 
     Cuts lines longer than LONGEST_LINE, with a warning. Raises Mistake with the line number for invalid UTF-8.
     """
-    with _readable(name):
+    with readable(name):
         for number, (raw, skipped) in enumerate(bounded_lines(file), start=1):
             if skipped:
                 logger.warning("%s, line %d is too long: its last %s bytes were ignored.", name, number, f"{skipped:,}")
@@ -89,7 +89,7 @@ def text_lines(file: ByteStream, name: str) -> Iterator[str]:
 
 
 @contextmanager
-def _readable(name: str) -> Iterator[None]:
+def readable(name: str) -> Iterator[None]:
     """Raises CheckFailed if the disk or the network share with the file of that name cannot be read in the block."""
     try:
         yield
@@ -113,7 +113,7 @@ def iter_lines(path: Path, digest: Digest | None = None) -> Iterator[str]:
         raise Mistake(f"There is no file {path}; check the path.")
     empty = True
     # Also what follows the last line is read, for the digest.
-    with _readable(str(path)), opened(path, digest) as file:
+    with readable(str(path)), opened(path, digest) as file:
         for line in text_lines(file, str(path)):
             empty = False
             yield line

@@ -348,13 +348,14 @@ def test_maps_with_a_pickle_or_a_claim_of_ten_gigabytes_are_refused(maps: Path, 
     manifest = json.loads((maps / "manifest.json").read_text(encoding="utf-8"))
     entry = manifest["sentences"][0]
     content = io.BytesIO()
-    with zipfile.ZipFile(content, "w") as file, file.open("cross.npy", "w") as array:
+    with zipfile.ZipFile(content, "w") as file, file.open("00001/cross.npy", "w") as array:
         if harm == "pickle":
             np.save(array, np.array([Harm(corpus_copy / "harm")], dtype=object), allow_pickle=True)
         else:
             np.lib.format.write_array_header_1_0(array, {"descr": "<f4", "fortran_order": False, "shape": (5 * 2**29,)})
     (maps / entry["file"]).write_bytes(content.getvalue())
-    entry["sha256"] = hashlib.sha256(content.getvalue()).hexdigest()
+    for described in manifest["sentences"]:
+        described["sha256"] = hashlib.sha256(content.getvalue()).hexdigest()
     (maps / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     with pytest.raises(Mistake, match="is damaged: export the maps again"):
         list(MapFolder(maps).sentences())

@@ -1,3 +1,5 @@
+import errno
+import hashlib
 import logging
 import os
 import threading
@@ -9,7 +11,7 @@ import pytest
 
 import nmt.files
 from nmt.data.cache import cached_folder, content_key, file_digest
-from nmt.errors import Mistake
+from nmt.errors import CheckFailed, Mistake
 
 TASK = "filling the folder"
 
@@ -180,3 +182,15 @@ def test_what_a_killed_process_left_behind_is_removed(tmp_path: Path) -> None:
         folder.mkdir()
     cached_folder(tmp_path / "key", lambda folder: None, "filling")
     assert sorted(tmp_path.iterdir()) == [other, tmp_path / "key"]
+
+
+def test_a_disk_that_fails_is_reported_in_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    (tmp_path / "a.en").touch()
+    monkeypatch.setattr(hashlib, "file_digest", fails)
+    with pytest.raises(
+        CheckFailed, match=r"a\.en cannot be read \(Input/output error\); check the disk, or use a copy"
+    ):
+        file_digest(tmp_path / "a.en")

@@ -75,10 +75,11 @@ def test_damaged_attributions_are_refused(here: Path, tmp_path: Path) -> None:
     attribute(job("attribute", method="occlusion", formats=[], **settings))
     file = tmp_path / "maps" / "00001.npz"
     with np.load(file) as arrays:
-        changed = {**arrays, "cross.attribution": arrays["cross.attribution"][..., 1:]}
+        changed = {**arrays, "00001/cross.attribution": arrays["00001/cross.attribution"][..., 1:]}
     np.savez_compressed(file, **changed)
     folder = MapFolder(tmp_path)
-    folder.manifest["sentences"][0]["sha256"] = file_digest(file)
+    for entry in folder.manifest["sentences"]:
+        entry["sha256"] = file_digest(file)
     with pytest.raises(Mistake, match=r"00001\.npz is damaged: export the maps again"):
         list(folder.sentences([1]))
 

@@ -71,9 +71,10 @@ def test_the_manifest_describes_the_files(tmp_path: Path) -> None:
 def test_the_files_open_without_this_package(tmp_path: Path) -> None:
     item = sentence(2, local=True)
     write_maps(tmp_path, [item], SITES, {"lines": 5})
-    with np.load(tmp_path / "maps" / "00002.npz", allow_pickle=False) as arrays:
-        assert set(arrays.files) == {"cross", "cross.center", "cross.allowed", "cross.prior", "encoder_self"}
-        np.testing.assert_array_equal(arrays["cross"], item.maps[0].weights)
+    with np.load(tmp_path / "maps" / "00001.npz", allow_pickle=False) as arrays:
+        names = ("cross", "cross.center", "cross.allowed", "cross.prior", "encoder_self")
+        assert set(arrays.files) == {f"00002/{name}" for name in names}
+        np.testing.assert_array_equal(arrays["00002/cross"], item.maps[0].weights)
 
 
 def test_some_lines_can_be_read_alone(tmp_path: Path) -> None:
@@ -87,7 +88,22 @@ def test_some_lines_can_be_read_alone(tmp_path: Path) -> None:
 def test_writing_again_replaces_all_maps(tmp_path: Path) -> None:
     write_maps(tmp_path, [sentence(1), sentence(2)], SITES, {"lines": 5})
     write_maps(tmp_path, [sentence(2)], SITES, {"lines": 5})
-    assert [file.name for file in (tmp_path / "maps").iterdir()] == ["00002.npz"]
+    assert [file.name for file in (tmp_path / "maps").iterdir()] == ["00001.npz"]
+
+
+def test_a_file_holds_many_sentences_and_is_checked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nmt.maps.map_files._IN_FILE", 2)
+    written = [sentence(line) for line in (5, 1, 4, 2, 3)]
+    folder = write_maps(tmp_path, written, SITES, {"lines": 5})
+    assert sorted(file.name for file in (tmp_path / "maps").iterdir()) == ["00001.npz", "00002.npz", "00003.npz"]
+    digests = []
+    monkeypatch.setattr("nmt.maps.map_files.file_digest", lambda path: digests.append(path) or file_digest(path))
+    found = list(folder.sentences())
+    assert [item.line for item in found] == [1, 2, 3, 4, 5]
+    for item in found:
+        [expected] = [one for one in written if one.line == item.line]
+        np.testing.assert_array_equal(item.site("cross").weights, expected.maps[0].weights)
+    assert len(digests) == 3
 
 
 def interrupted():
@@ -195,12 +211,12 @@ def test_pickles_and_wrong_shapes_are_refused(tmp_path: Path) -> None:
         {"cross": right, "cross.attribution": right.astype(str)},
         {"cross.mask": right > 0},
     ):
-        np.savez(file, **arrays)
+        np.savez(file, **{f"00001/{name}": array for name, array in arrays.items()})
         give(file.read_bytes())
         with pytest.raises(Mistake, match=r"00001\.npz is damaged"):
             next(folder.sentences())
     # What is compressed cannot be decompressed, or is said to be compressed in a way that zipfile does not know.
-    np.savez_compressed(file, cross=right)
+    np.savez_compressed(file, **{"00001/cross": right})
     whole = bytearray(file.read_bytes())
     method = whole.index(b"PK\x01\x02") + 10
     for start, end in ((60, len(whole) // 2), (method, method + 2)):
@@ -236,7 +252,7 @@ def test_arrays_larger_than_the_manifest_allows_are_not_unpacked(tmp_path: Path,
     with warnings.catch_warnings(), zipfile.ZipFile(file, "w", kind) as archive:
         warnings.simplefilter("ignore")  # zipfile warns of copies
         for _ in range(3 if bomb == "many copies" else 1):
-            archive.writestr("cross.npy", data)
+            archive.writestr("00001/cross.npy", data)
     if bomb == "a claim of the archive":
         content = bytearray(file.read_bytes())
         size = content.index(b"PK\x01\x02") + 24
