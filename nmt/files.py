@@ -9,8 +9,8 @@ import shlex
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -42,18 +42,16 @@ def atomic_write(path: Path, former: Path | None = None) -> Iterator[Path]:
     If `former` is given, the previous file at `path` is moved there. A symbolic link at either path is replaced, not
     followed.
     """
-    part = _part_of(path)
-    # A folder that somebody else made may contain links that lead anywhere, so the name must be new.
-    os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NOT_THROUGH_LINKS, 0o666))
-    try:
-        yield part
-        _sync(part)  # so that a power cut cannot leave an empty file under the final name
-        if former is not None and path.exists():
-            os.replace(path, former)
-        os.replace(part, path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
+    with _new_part(path, _create_file) as part:
+        try:
+            yield part
+            _sync(part)  # so that a power cut cannot leave an empty file under the final name
+            if former is not None and path.exists():
+                os.replace(path, former)
+            os.replace(part, path)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
 
 
 @contextmanager
@@ -64,29 +62,60 @@ def atomic_folder(path: Path, replace: bool = False) -> Iterator[Path]:
     symbolic link at `path` is replaced, not followed.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    part, former = _part_of(path), _part_of(path)
-    part.mkdir()
-    try:
-        yield part
-        for folder, _, names in os.walk(part):
-            for name in [*names, "."]:
-                _sync(Path(folder, name))
-        replaces = os.path.lexists(path) if replace else path.is_symlink() and not path.is_dir()
-        if replaces:
-            path.rename(former)  # because a rename cannot replace a folder with files in it, nor a link
+    remove_abandoned_parts(path.parent, path.name)
+    former = _part_of(path)
+    with _new_part(path, Path.mkdir) as part:
         try:
-            part.rename(path)
-        except BaseException as error:
+            yield part
+            for folder, _, names in os.walk(part):
+                for name in [*names, "."]:
+                    _sync(Path(folder, name))
+            replaces = os.path.lexists(path) if replace else path.is_symlink() and not path.is_dir()
             if replaces:
-                former.rename(path)
-            elif isinstance(error, OSError) and path.is_dir():
-                return  # another process was faster
-            raise
-        _sync(path.parent)
-        if replaces:
-            remove(former)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
+                path.rename(former)  # because a rename cannot replace a folder with files in it, nor a link
+            try:
+                part.rename(path)
+            except BaseException as error:
+                if replaces:
+                    former.rename(path)
+                elif isinstance(error, OSError) and path.is_dir():
+                    return  # another process was faster
+                raise
+            _sync(path.parent)
+            if replaces:
+                remove(former)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+
+
+@contextmanager
+def _new_part(path: Path, create: Callable[[Path], None]) -> Iterator[Path]:
+    """Creates a file or folder for what will be at `path`, and locks it, so that it is not taken for an abandoned one.
+
+    A killed process loses its locks.
+    """
+    while True:
+        part = _part_of(path)
+        create(part)
+        if fcntl is None:
+            yield part
+            return
+        try:
+            handle = os.open(part, os.O_RDONLY | NOT_THROUGH_LINKS)
+        except FileNotFoundError:
+            continue  # taken for an abandoned one before it was locked
+        _held.add(handle)
+        try:
+            if _lock_quietly(handle) is not False and _is_open_at(handle, part):
+                yield part
+                return
+        finally:
+            _release(handle)
+
+
+def _create_file(path: Path) -> None:
+    # A folder that somebody else made may contain links that lead anywhere, so the name must be new.
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NOT_THROUGH_LINKS, 0o666))
 
 
 def _part_of(path: Path) -> Path:
@@ -132,6 +161,26 @@ def remove_parts_of(path: Path) -> None:
             remove(part)
 
 
+def remove_abandoned_parts(folder: Path, name: str | None = None) -> None:
+    """Deletes what killed writers left behind in a folder, but nothing that a running process writes.
+
+    With `name`, only that of a file or folder of this name. Without locks, nothing is deleted, because the two cannot
+    be told apart.
+    """
+    if fcntl is None:
+        return
+    for part in folder.glob(f".*{PART}"):
+        if name is not None and not is_part(part, name):
+            continue
+        with suppress(OSError):  # gone, or of another user
+            handle = os.open(part, os.O_RDONLY | NOT_THROUGH_LINKS)
+            try:
+                if _lock_quietly(handle):
+                    remove(part)
+            finally:
+                os.close(handle)
+
+
 def check_links(folder: Path, names: Iterable[str]) -> None:
     """Raises Mistake if one of these sub-folders, or a folder in it, is a symbolic link that leads out of `folder`.
 
@@ -173,10 +222,14 @@ def check_size(file: Path, most_bytes: int) -> None:
 
 
 def subfolder(folder: Path, name: str) -> Path:
-    """A folder directly below another one, created if necessary. Raises Mistake like `check_links`."""
+    """A folder directly below another one, created if necessary, without what killed writers left behind in it.
+
+    Raises Mistake like `check_links`.
+    """
     path = folder / name
     check_link(path, folder)
     path.mkdir(exist_ok=True)
+    remove_abandoned_parts(path)
     return path
 
 
@@ -238,9 +291,13 @@ def locked(folder: Path, wait: bool = False, task: str | None = None) -> Iterato
                 yield lock is True
                 return
         finally:
-            if handle in _held:  # not in a process that was forked inside the block
-                _held.remove(handle)
-                os.close(handle)
+            _release(handle)
+
+
+def _release(handle: int) -> None:
+    if handle in _held:  # not in a process that was forked while the handle was open
+        _held.remove(handle)
+        os.close(handle)
 
 
 def _open_folder(folder: Path) -> int:
@@ -273,6 +330,14 @@ def check_unlocked(folder: Path) -> None:
 
 def try_lock(file: BinaryIO | int) -> bool | None:
     """Locks an open file until it is closed. False: another process holds the lock. None: there are no locks here."""
+    locks = _lock_quietly(file)
+    if locks is None and fcntl is not None:
+        logger.warning("This file system does not support locks: never let two commands write to the same folder.")
+    return locks
+
+
+def _lock_quietly(file: BinaryIO | int) -> bool | None:
+    """Does what `try_lock` does, without its warning."""
     if fcntl is None:
         return None
     try:
@@ -282,9 +347,6 @@ def try_lock(file: BinaryIO | int) -> bool | None:
     except OSError as error:
         if error.errno not in _NO_LOCKS:
             raise
-        logger.warning(
-            "This file system does not support locks (%s): never let two commands write to the same folder.", error
-        )
         return None
     return True
 

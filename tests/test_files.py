@@ -1,10 +1,12 @@
 """Files and folders that are written atomically, and those that are refused."""
 
+import errno
 import os
 from pathlib import Path
 
 import pytest
 
+import nmt.files
 from nmt.errors import Mistake
 from nmt.files import (
     atomic_folder,
@@ -16,7 +18,9 @@ from nmt.files import (
     existing_file,
     folder_to_write,
     is_part,
+    remove_abandoned_parts,
     remove_parts,
+    subfolder,
     write_json,
     write_text,
 )
@@ -268,3 +272,55 @@ def test_an_existing_cache_is_used_as_it_is(tmp_path: Path, monkeypatch: pytest.
     (tmp_path / "file").touch()
     with pytest.raises(Mistake, match=r"^cache_dir is .*file, but .*file is a file; choose another folder"):
         cache_folder(tmp_path / "file")
+
+
+def test_what_a_killed_writer_left_is_deleted_by_the_next_one(tmp_path: Path) -> None:
+    """Only what nobody is writing any more, and only of the same name."""
+    for name in (".folder.0123.part", ".other.0123.part"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").touch()
+    (tmp_path / ".folder.4567.part").symlink_to(tmp_path / ".other.0123.part")
+    with atomic_folder(tmp_path / "folder") as slow:
+        (slow / "file").write_text("slow")
+        with atomic_folder(tmp_path / "folder") as fast:
+            (fast / "file").write_text("fast")
+        with atomic_write(tmp_path / "page") as page:
+            remove_abandoned_parts(tmp_path, "page")
+            assert page.exists()
+    (tmp_path / ".page.0123.part").touch()
+    (tmp_path / "folder" / ".picture.0123.part").touch()
+    subfolder(tmp_path, "folder")
+    remove_abandoned_parts(tmp_path, "page")
+    assert [path.read_text() for path in (tmp_path / "folder").iterdir()] == ["fast"]
+    left = sorted(path.name for path in tmp_path.iterdir())
+    assert left == [".folder.4567.part", ".other.0123.part", "folder", "page"]
+
+
+def test_without_locks_nothing_is_taken_for_abandoned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def flock(file: int, flags: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", flock)
+    (tmp_path / ".folder.0123.part").mkdir()
+    with atomic_folder(tmp_path / "folder") as part:
+        (part / "file").touch()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".folder.0123.part", "folder"]
+
+
+def test_a_part_that_another_process_has_deleted_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other one came between making it and locking it."""
+    calls: list[int] = []
+    lock = nmt.files._lock_quietly
+
+    def delete_first(file: int) -> bool | None:
+        calls.append(file)
+        if len(calls) == 1:
+            [part] = tmp_path.iterdir()
+            part.rmdir()
+        return lock(file)
+
+    monkeypatch.setattr(nmt.files, "_lock_quietly", delete_first)
+    with atomic_folder(tmp_path / "folder") as part:
+        (part / "file").touch()
+    assert len(calls) == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]

@@ -34,9 +34,11 @@ def cached_folder(folder: Path, fill: Callable[[Path], None], task: str) -> Path
     An interrupted run leaves nothing behind. If several processes need the folder at once, one of them fills it and the
     others wait; on file systems without locks each fills its own, and the first one to finish wins.
     """
-    if is_whole(folder):
-        return folder
     lock = folder.with_name(f".{folder.name}.lock")
+    if is_whole(folder):
+        with suppress(OSError):  # it exists only if the process that filled the folder was killed just afterwards
+            lock.rmdir()
+        return folder
     with locked(lock, wait=True, task=task) as holds_lock:
         try:
             if holds_lock:

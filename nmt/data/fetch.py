@@ -19,7 +19,7 @@ from typing import BinaryIO, NamedTuple
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from nmt.errors import Mistake, printable
-from nmt.files import NOT_THROUGH_LINKS, try_lock
+from nmt.files import NOT_THROUGH_LINKS, remove_abandoned_parts, try_lock
 
 logger = logging.getLogger(__name__)
 
@@ -97,6 +97,8 @@ def fetch(
             raise Mistake(f"{objection} Delete it, or choose another folder with out=.")
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
+    if digest is None:
+        remove_abandoned_parts(path.parent, path.name)
     # Without a digest, the part that an earlier call left behind might belong to a different version of the file.
     part = path.with_name(f"{path.name}.part" if digest else f".{path.name}.{uuid.uuid4().hex}.part")
     try:

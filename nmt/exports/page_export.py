@@ -16,7 +16,7 @@ from nmt.data.corpus import Pairs
 from nmt.errors import Mistake
 from nmt.exports.page_file import PageRun, page_data
 from nmt.exports.parity import Exported, Parity, compare
-from nmt.files import atomic_write, check_name, check_writable
+from nmt.files import atomic_write, check_name, check_writable, remove_abandoned_parts
 from nmt.pages.bundle import WEB, bundle
 from nmt.runs.load import LoadedRun
 from nmt.runs.names import distinct_names
@@ -98,6 +98,7 @@ def export_page(runs: Sequence[LoadedRun], out: Path, quantization: str, pairs: 
             f"The page would be {len(text) / 1e6:.0f} MB, but it may be at most {MOST_BYTES / 1e6:.0f} MB, because a "
             f"browser needs several times as much memory to open it: {', or '.join(others)}."
         )
+    remove_abandoned_parts(out.parent, out.name)
     with atomic_write(out) as part:
         part.write_text(text, encoding="utf-8")
         node, parities = usable_node(), []

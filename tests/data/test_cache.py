@@ -38,6 +38,16 @@ def test_an_interrupted_fill_leaves_nothing_behind(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_what_a_killed_process_left_is_deleted(tmp_path):
+    (tmp_path / ".key.0123.part").mkdir()
+    (tmp_path / ".key.0123.part" / "file").write_text("half")
+    (tmp_path / ".key.lock").mkdir()
+    for _ in range(2):
+        cached_folder(tmp_path / "key", lambda folder: (folder / "file").write_text("5") and None, TASK)
+        assert [path.name for path in tmp_path.iterdir()] == ["key"]
+        (tmp_path / ".key.lock").mkdir()  # killed after the folder was filled
+
+
 def test_without_locks_the_result_of_the_first_process_stays(tmp_path, monkeypatch):
     monkeypatch.setattr(nmt.files, "try_lock", lambda _: None)
 

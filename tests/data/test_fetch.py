@@ -199,6 +199,12 @@ def test_without_a_digest_no_part_is_left_behind(server: str, tmp_path: Path) ->
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no file locks on Windows")
+def test_without_a_digest_the_part_of_a_killed_process_is_deleted(server: str, tmp_path: Path) -> None:
+    (tmp_path / ".file.0123.part").write_bytes(b"half")
+    fetch(f"{server}/right", tmp_path / "file")
+    assert [path.name for path in tmp_path.iterdir() if path.name != "ca.pem"] == ["file"]
+
+
 def test_two_processes_do_not_write_the_same_file(server: str, tmp_path: Path) -> None:
     with (tmp_path / "file.part").open("ab") as part:
         assert try_lock(part)
