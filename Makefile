@@ -85,6 +85,7 @@ soak: .venv/installed-dev
 	$(VENV) tests.soak.fuzz
 	$(VENV) tests.soak.command_lines
 	$(VENV) tests.soak.kills
+	$(VENV) tests.soak.killed_commands
 	$(VENV) tests.soak.translation_jobs
 	$(VENV) tests.soak.sweeps
 	$(VENV) tests.soak.two_machines

@@ -81,9 +81,11 @@ def atomic_folder(path: Path, replace: bool = False) -> Iterator[Path]:
                 elif isinstance(error, OSError) and path.is_dir():
                     return  # another process was faster
                 raise
-            _sync(path.parent)
-            if replaces:
-                remove(former)
+            try:
+                _sync(path.parent)
+            finally:
+                if replaces:
+                    remove(former)
         finally:
             shutil.rmtree(part, ignore_errors=True)
 
@@ -97,20 +99,32 @@ def _new_part(path: Path, create: Callable[[Path], None]) -> Iterator[Path]:
     while True:
         part = _part_of(path)
         create(part)
-        if fcntl is None:
-            yield part
-            return
         try:
-            handle = os.open(part, os.O_RDONLY | NOT_THROUGH_LINKS)
-        except FileNotFoundError:
-            continue  # taken for an abandoned one before it was locked
-        _held.add(handle)
-        try:
-            if _lock_quietly(handle) is not False and _is_open_at(handle, part):
-                yield part
-                return
-        finally:
-            _release(handle)
+            with _part_lock(part) as is_ours:
+                if is_ours:
+                    yield part
+                    return
+        except BaseException:
+            remove(part)
+            raise
+
+
+@contextmanager
+def _part_lock(part: Path) -> Iterator[bool]:
+    """Locks a new part; yields whether it is still there. It is not if another process took it for an abandoned one."""
+    if fcntl is None:
+        yield True
+        return
+    try:
+        handle = os.open(part, os.O_RDONLY | NOT_THROUGH_LINKS)
+    except FileNotFoundError:
+        yield False
+        return
+    _held.add(handle)
+    try:
+        yield _lock_quietly(handle) is not False and _is_open_at(handle, part)
+    finally:
+        _release(handle)
 
 
 def _create_file(path: Path) -> None:

@@ -2,7 +2,10 @@
 
 import errno
 import os
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -324,3 +327,44 @@ def test_a_part_that_another_process_has_deleted_is_made_again(tmp_path: Path, m
         (part / "file").touch()
     assert len(calls) == 2
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO, errno.EROFS])
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_whatever_the_disk_refuses_the_former_content_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, code: int
+) -> None:
+    """Each call of the system that writes fails in turn; afterwards the disk works again."""
+    path = tmp_path / kind
+
+    def write(text: str) -> None:
+        if kind == "file":
+            with atomic_write(path) as part:
+                part.write_text(text)
+        else:
+            with atomic_folder(path, replace=True) as part:
+                (part / "text").write_text(text)
+
+    def written() -> list[str]:
+        return [each.read_text() for each in tmp_path.rglob("*") if each.is_file()]
+
+    write("former")
+    names = ("open", "fsync", "replace") if kind == "file" else ("mkdir", "fsync", "rename")
+    for name in names:
+        for number in count(1):
+            calls, own = count(), getattr(os, name)
+
+            def failing(*given: Any, calls: Any = calls, number: int = number, own: Any = own, **options: Any) -> Any:
+                if next(calls) == number - 1:
+                    raise OSError(code, os.strerror(code), str(path))
+                return own(*given, **options)
+
+            with monkeypatch.context() as failures, suppress(OSError):
+                failures.setattr(os, name, failing)
+                write("new")
+            assert list(tmp_path.iterdir()) == [path], (name, number)
+            assert written() in (["former"], ["new"])
+            if next(calls) < number:  # so often it is not called
+                break
+        assert number > 1
+        write("former")
