@@ -721,7 +721,7 @@ def test_cause_and_effect_are_in_one_window(
     if width > 1000:
         columns = page.locator("#choices > :visible").evaluate_all("items => items.map(item => item.offsetTop)")
         assert max(columns) - min(columns) < 10, "one row of controls"
-    page.locator("#chosen", has_text="cross attention, all layers, head 1 · words").wait_for()
+    page.locator("#chosen", has_text="cross attention, head 1 · words").wait_for()
     context.close()
 
 
