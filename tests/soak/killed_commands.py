@@ -6,7 +6,8 @@ A command is killed with SIGKILL, SIGTERM or SIGINT within one of its stages, su
 that is uniform over the length of that stage. Then the same command is started again, which may be killed too. Once it
 has finished, its folder must have the files of an uninterrupted run, byte for byte except for times, and no others. All
 processes are forked from one that has imported everything, so a kill costs little. The tables show in which stages
-commands were killed, how much of their work was kept, and what they said. SIGTERM ends the study with these tables.
+commands were killed, how many files with finished work were kept, and what they said. SIGTERM ends the study with
+these tables.
 """
 
 import argparse
@@ -104,8 +105,6 @@ class Whole(NamedTuple):
     """Seconds of each stage."""
     times: Counter[int]
     """How often each stage was entered."""
-    kept: int
-    """The number of files that show how much of the work is done, at least 1."""
 
 
 FITTING = {
@@ -376,7 +375,8 @@ def contents(folder: Path) -> dict[str, str]:
     found = {}
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))
-        if "logs" in path.relative_to(folder).parts or name.startswith("cache/files"):
+        # A signal makes a run write last.ckpt, so the one before it is of another step.
+        if "logs" in path.relative_to(folder).parts or name.startswith("cache/files") or path.name == "previous.ckpt":
             continue
         found[name] = "folder" if path.is_dir() else digest(path)
     return found
@@ -423,7 +423,7 @@ class Study:
     def __init__(self, folder: Path, stages: Stages, chance: random.Random) -> None:
         self.folder, self.stages, self.chance = folder, stages, chance
         self.kills, self.places = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
-        self.kept, self.said = dict[str, list[float]](), Counter[tuple[str, int, str]]()
+        self.kept, self.said = dict[str, list[int]](), Counter[tuple[str, int, str]]()
         self.findings, self.jobs = list[str](), Counter[str]()
 
     def run(self, names: list[str], kills: int) -> None:
@@ -449,7 +449,7 @@ class Study:
         shown = ", ".join(f"{self.stages.names[stage]} {seconds:.3f}" for stage, seconds in lengths.items())
         print(f"{name}: seconds {shown}", file=sys.stderr, flush=True)
         times = Counter(stage for stage, enters, _ in ended.events if enters)
-        return Whole(contents(folder), lengths, times, max(1, len(list(folder.glob(command.kept)))))
+        return Whole(contents(folder), lengths, times)
 
     def _fresh(self, folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
@@ -461,7 +461,7 @@ class Study:
         wanted = min(kills, self.chance.randint(1, command.most_kills))
         self._fresh(folder)
         self.jobs[name] += 1
-        history = []
+        history = list[str]()
         for _ in range(20 * wanted):
             plan = None
             if done < wanted:
@@ -480,7 +480,7 @@ class Study:
                 history.append(f"{plan.signal.name} {place}")
                 self.kills[name, plan.signal.name] += 1
                 self.places[name, place] += 1
-                self.kept.setdefault(name, []).append(len(list(folder.glob(command.kept))) / whole.kept)
+                self.kept.setdefault(name, []).append(len(list(folder.glob(command.kept))))
                 self.said[name, ended.code, "" if ended.code < 0 else re.sub(r"\d+", "N", last)[:150]] += 1
             if ended.code == 0:
                 break
@@ -495,12 +495,14 @@ class Study:
 
     def report(self) -> None:
         """Prints the tables."""
-        print("\n| command | jobs | SIGKILL | SIGTERM | SIGINT | work kept | findings |\n|---|---|---|---|---|---|---|")
+        print(
+            "\n| command | jobs | SIGKILL | SIGTERM | SIGINT | files kept | findings |\n|---|---|---|---|---|---|---|"
+        )
         for name in self.jobs:
             counts = [self.kills[name, each] for each in ("SIGKILL", "SIGTERM", "SIGINT")]
-            kept = statistics.mean(self.kept.get(name, [0.0]))
+            kept = statistics.mean(self.kept.get(name, [0]))
             findings = sum(each.startswith(f"{name}: ") for each in self.findings)
-            print(f"| {name} | {self.jobs[name]} | {' | '.join(map(str, counts))} | {kept:.0%} | {findings} |")
+            print(f"| {name} | {self.jobs[name]} | {' | '.join(map(str, counts))} | {kept:.1f} | {findings} |")
         print("\n| command | killed in | times |\n|---|---|---|")
         for (name, place), count in sorted(self.places.items(), key=lambda item: (item[0][0], -item[1])):
             print(f"| {name} | {place} | {count} |")
