@@ -1,13 +1,22 @@
 """A server of the tiny runs, and the lab's page that it serves."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
-from served_runs import address, client, gallery, serve
+from served_runs import address, client, serve
 from watched_page import watched_page
 
+from nmt.serving.gallery import Gallery
+
 __all__ = ["address", "client", "gallery", "lab", "serve"]
+
+
+@pytest.fixture(scope="module")
+def gallery(folder: Path) -> Gallery:
+    """Both runs fit into memory: with room for one, most tests would load the first run again."""
+    return Gallery([folder / "maps_luong", folder / "maps_transformer"], "cpu", "float32", max_models=2)
 
 
 @pytest.fixture
