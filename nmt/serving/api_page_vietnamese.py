@@ -46,8 +46,8 @@ Nếu máy chủ cần khóa API, hãy gửi khóa dưới dạng `Authorization
     "Translates texts in DeepL's format; send the API key in the header Authorization: DeepL-Auth-Key KEY.": (
         "Dịch văn bản theo định dạng của DeepL; hãy gửi khóa API trong tiêu đề Authorization: DeepL-Auth-Key KEY."
     ),
-    "The runs that this server offers; those that cannot be loaded have an error.": (
-        "Các mô hình của máy chủ này; mô hình không nạp được có trường error."
+    "The runs that this server offers, and what translates; those that cannot be loaded have an error.": (
+        "Các mô hình của máy chủ này và bộ máy dịch của chúng; mô hình không nạp được có trường error."
     ),
     "A run: its model, its attention at every site, and its test scores.": (
         "Một mô hình: kiến trúc, các loại chú ý và điểm trên tập kiểm tra."

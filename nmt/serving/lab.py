@@ -68,15 +68,12 @@ async def list_runs(request: Request, service: ThisService) -> list[dict[str, An
     """The runs that this server offers, and what translates; those that cannot be loaded have an error."""
     service.check_key(request)
     gallery, language = service.gallery, request_language(request)
-    runs: list[dict[str, Any]] = [
-        {
-            "name": run.name,
-            "source": run.direction.source,
-            "target": run.direction.target,
-            **dict(zip(("engine", "engine_reason"), gallery.engines.get(run.name, ()), strict=False)),
-        }
-        for run in gallery.offered.values()
-    ]
+    runs: list[dict[str, Any]] = []
+    for run in gallery.offered.values():
+        row = {"name": run.name, "source": run.direction.source, "target": run.direction.target}
+        if run.name in gallery.engines:
+            row["engine"], row["engine_reason"] = gallery.engines[run.name]
+        runs.append(row)
     runs += [{"name": name, "source": None, "target": None} for name in sorted(gallery.broken - gallery.offered.keys())]
     return [
         {**run, "error": in_language(message_of(Unavailable(run["name"])), language)}

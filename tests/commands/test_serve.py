@@ -22,7 +22,8 @@ def test_it_prints_its_address_answers_and_stops_when_it_is_told(
     process = start("serve", f"run_dirs=[{session_corpus / 'run'}]", "port=0")
     address = process.stdout.readline().strip()
     with urllib.request.urlopen(f"{address}/v1/runs") as answer:
-        assert json.load(answer) == [{"name": "run", "source": "en", "target": "vi"}]
+        (run,) = json.load(answer)
+    assert {"name": "run", "source": "en", "target": "vi"}.items() <= run.items()
     limits = Path(f"/proc/{process.pid}/limits")
     if limits.is_file():  # Linux
         soft, hard = map(int, re.search(r"Max open files +(\d+) +(\d+)", limits.read_text()).groups())
