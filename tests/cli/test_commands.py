@@ -135,7 +135,7 @@ def of_process(module: str, *arguments: str, folder: Path) -> tuple[int, str, st
 
 
 def test_a_closed_pipe_ends_translate_with_141(trained: Path, start: Start) -> None:
-    process = start("translate", "run_dir=run", "search.beam_size=1", stdin=subprocess.PIPE)
+    process = start("translate", "run_dir=run", "engine=torch", "search.beam_size=1", stdin=subprocess.PIPE)
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdout.close()

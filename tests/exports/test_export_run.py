@@ -360,9 +360,9 @@ def test_a_model_is_refused_before_a_missing_package(run: Path, monkeypatch: pyt
     recurrent = trained._replace(model=torch.nn.Identity())
 
     def missing(name: str) -> str:
-        raise formats.metadata.PackageNotFoundError(name)
+        raise extras.metadata.PackageNotFoundError(name)
 
-    monkeypatch.setattr(formats.metadata, "version", missing)
+    monkeypatch.setattr(extras.metadata, "version", missing)
     with pytest.raises(Mistake, match=f"{format} supports only Transformers, but .* is a Identity model: use onnx"):
         formats.write_format(recurrent, format, run, "float32")
 
