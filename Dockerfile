@@ -15,9 +15,9 @@ COPY models models
 RUN pip install --no-cache-dir --no-deps --require-hashes -r requirements/base.txt -r requirements/serve.txt \
  && pip install --no-cache-dir --no-build-isolation -c constraints.txt '.[serve]' && rm -rf /src/*
 
-# Runs are read from /runs; nothing is written there.
-RUN useradd --create-home nmt
-USER nmt
+# Runs are read from /runs; nothing is written there. Kubernetes' runAsNonRoot needs the number of the user.
+RUN useradd --uid 1000 --create-home nmt
+USER 1000
 WORKDIR /home/nmt
 EXPOSE 8000
 HEALTHCHECK --interval=30s --timeout=5s --start-period=60s \

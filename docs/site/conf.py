@@ -43,6 +43,7 @@ html_theme = "furo"
 templates_path = ["templates"]
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_js_files = ["search.js"]
 html_copy_source = False
 html_show_copyright = False
 html_sidebars = {
