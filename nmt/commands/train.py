@@ -1,6 +1,7 @@
 """nmt.train: from a configuration to a finished run directory."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from nmt.config.job import Job
 from nmt.config.nodes import Config
@@ -35,7 +36,7 @@ def train(job: Job[TrainSettings]) -> None:
         with writing(prepared):
             result = fit(prepared)
             if result:
-                score(prepared, result)
+                score(prepared, result, Path(job.settings.cache_dir))
         if result:
             print_run(run)
 
@@ -43,10 +44,10 @@ def train(job: Job[TrainSettings]) -> None:
         halving_batches(attempt)
 
 
-def score(prepared: Prepared[RunSettings, Seq2Seq], result: Config) -> None:
+def score(prepared: Prepared[RunSettings, Seq2Seq], result: Config, cache_dir: Path) -> None:
     """Scores the best weights on the test split and completes metrics.json.
 
-    `result` is what training adds to metrics.json.
+    `result` is what training adds to metrics.json; `cache_dir` is for `training_counts`.
     """
     directory, settings, device = prepared.run, prepared.settings, ready_to_score(prepared)
     model = with_precision(prepared.model, "float32", device)
@@ -55,6 +56,6 @@ def score(prepared: Prepared[RunSettings, Seq2Seq], result: Config) -> None:
     if device.type != "cpu":
         remedy = "add resume=true trainer.accelerator=cpu to the command to score the run on the CPU"
     with on_out_of_memory(lambda: CheckFailed(f"Out of memory while scoring. Training is complete: {remedy}.")):
-        scores = score_test_split(run)
+        scores = score_test_split(run, cache_dir)
     prepared.complete(result, {"test": [score.record() for score in scores]} if scores else {})
     write_film(directory.path / "probes")

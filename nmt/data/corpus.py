@@ -194,11 +194,11 @@ def iter_pairs(prefix: str, direction: Direction, read: ReadLines = iter_lines) 
         yield from iter_parallel(*corpus_files(prefix, direction), read)
 
 
-def iter_sources(prefix: str, direction: Direction) -> Iterator[str]:
-    """Yields the unchanged source lines of a corpus. Raises whatever `iter_lines` or `iter_pairs` raise."""
+def iter_sources(prefix: str, direction: Direction, read: ReadLines = iter_lines) -> Iterator[str]:
+    """Yields the unchanged source lines of a corpus. Raises whatever `read` or `iter_pairs` raise."""
     if is_table(prefix):
-        return (source for source, _ in iter_pairs(prefix, direction))
-    return iter_lines(source_file(prefix, direction))
+        return (source for source, _ in iter_pairs(prefix, direction, read))
+    return read(source_file(prefix, direction))
 
 
 def check_files(prefixes: Iterable[str], direction: Direction, cache_dir: Path | None = None) -> None:

@@ -4,20 +4,19 @@ import json
 import logging
 import os
 import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
+from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 
 from nmt.config.stored import Number, Stored, read_stored
 from nmt.data.cache import content_key, file_digest
-from nmt.data.corpus import iter_sources, source_file
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.translatable import UnknownLines
 from nmt.errors import MissingFile, Mistake
-from nmt.evaluation.buckets import Bucket, by_length, by_rarest_word, words_of
+from nmt.evaluation.buckets import Bucket, by_length, by_rarest_word
 from nmt.evaluation.comet import Comet
 from nmt.evaluation.sanity import hypothesis_warnings, looks_tokenized
 from nmt.evaluation.score_record import Score, ScoreRecord
@@ -30,7 +29,8 @@ from nmt.runs.search import build_translator
 from nmt.scoring.alignment_error import Links, alignment_error
 from nmt.scoring.forced_scores import Perplexity, log_probs, perplexity
 from nmt.scoring.test_sets import SENTENCES, TestSet, split_test_set
-from nmt.text import detokenizer, normalize
+from nmt.scoring.training_words import training_counts
+from nmt.text import detokenizer
 from nmt.text.lines import read_lines
 
 logger = logging.getLogger(__name__)
@@ -64,11 +64,12 @@ def score_runs(
     engine: Engine | None = None,
     workers: int = 1,
     verbatim: bool = False,
+    cache_dir: Path | None = None,
 ) -> RunScores:
     """Translates and scores a test set, logs warnings, and writes the results to the test set's output folder.
 
     The files are hypotheses.txt, sentences.tsv, sentences.jsonl and scores.json. An ensemble has no alignment error
-    rate. COMET, perplexity and warnings use only the first list of references.
+    rate. COMET, perplexity and warnings use only the first list of references. `cache_dir` is for `training_counts`.
     """
     translator = build_translator(
         runs,
@@ -94,7 +95,7 @@ def score_runs(
     for sentence in hypothesis_warnings(hypotheses, test_set.sources, test_set.references[0]):
         logger.warning("%s", sentence)
     headline = {"BLEU": headline_metrics(test_set.tokenized)["BLEU"]}
-    counts = training_counts(runs[0])
+    counts = training_counts(runs[0], cache_dir)
     if not counts:
         logger.info("No scores by rarest word: the training corpus of %s is missing", runs[0].directory.path)
     gold = test_set.gold if len(runs) == 1 else None
@@ -126,8 +127,11 @@ def score_runs(
     return result
 
 
-def score_test_split(run: LoadedRun) -> list[Score]:
-    """Scores a run on its test split and returns the scores, or an empty list if it has none or its files are gone."""
+def score_test_split(run: LoadedRun, cache_dir: Path | None = None) -> list[Score]:
+    """Scores a run on its test split and returns the scores, or an empty list if it has none or its files are gone.
+
+    `cache_dir` is for `training_counts`.
+    """
     if "test" not in run.settings.data.held_out:
         return []
     try:
@@ -136,7 +140,7 @@ def score_test_split(run: LoadedRun) -> list[Score]:
         logger.warning("%s is not scored on its test split. %s", run.directory.path, error)
         return []
     logger.info("Scoring the test split")
-    return score_runs([run], test_set).scores
+    return score_runs([run], test_set, cache_dir=cache_dir).scores
 
 
 def plain_text_bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str]], language: str) -> Score:
@@ -198,20 +202,6 @@ def conditions(
         **settings,
         "made_with": content_key(hashed),
     }
-
-
-def training_counts(run: LoadedRun) -> Counter[str]:
-    """How often each source word occurs in the run's training corpus; empty if one of its files is missing."""
-    data = run.settings.data
-    counts = Counter[str]()
-    for prefix in data.train:
-        if not source_file(prefix, run.direction).is_file():
-            return Counter()
-        # A detokenizer takes half a second to build.
-        plain = detokenizer(run.direction.source) if data.becomes_plain(prefix) else str
-        for line in iter_sources(prefix, run.direction):
-            counts.update(words_of(normalize(plain(line))))
-    return counts
 
 
 def _save(test_set: TestSet, result: RunScores, settings: Mapping[str, Any]) -> None:

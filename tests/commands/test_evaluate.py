@@ -24,8 +24,9 @@ from nmt.runs.directory import RunDirectory
 from nmt.runs.load import LoadedRun
 from nmt.scoring.alignment_error import Gold, read_valid_gold
 from nmt.scoring.forced_scores import Perplexity
-from nmt.scoring.run_scores import RunScores, conditions, training_counts
+from nmt.scoring.run_scores import RunScores, conditions
 from nmt.scoring.test_sets import TestSet, split_test_set
+from nmt.scoring.training_words import training_counts
 
 
 class TranslatedError(Exception):

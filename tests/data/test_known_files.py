@@ -9,8 +9,10 @@ from collections import Counter
 from itertools import chain, repeat
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
+import torch
 from jobs import run_settings
 from tiny import TINY, write_corpora
 
@@ -22,6 +24,9 @@ from nmt.data.corpus import check_files, corpus_hashes
 from nmt.data.documents import check_documents
 from nmt.data.known_files import count_lines, known_digest, known_lines, remembered_lines
 from nmt.errors import Mistake
+from nmt.runs.directory import RunDirectory
+from nmt.runs.load import LoadedRun
+from nmt.scoring.training_words import training_counts
 from nmt.text import lines as text_lines
 from nmt.training.pretraining import MaskedPretraining
 from nmt.training.translation import Translation
@@ -233,3 +238,46 @@ def test_the_lines_of_a_text_are_counted_once(tmp_path: Path, corpus: str, reads
     assert (reads["a.en"], reads["a.doc"]) == (1, 2)
     assert count_lines(path, None) == 2
     assert reads["a.en"] == 2
+
+
+@pytest.fixture
+def untrained(tmp_path: Path, corpus: str) -> LoadedRun:
+    """A run on the corpus and on a table, without a model."""
+    (tmp_path / "b.tsv").write_text("Three &amp; two\tba\n")
+    train = [corpus, str(tmp_path / "b.tsv")]
+    absent: Any = None
+    settings = run_settings(train=train, detokenize=train[1:])
+    return LoadedRun(RunDirectory(tmp_path), settings, absent, absent, torch.device("cpu"))
+
+
+@pytest.mark.usefixtures("settled")
+def test_the_words_of_a_training_corpus_are_counted_once(
+    tmp_path: Path, untrained: LoadedRun, reads: Counter[str]
+) -> None:
+    cache = tmp_path / "cache"
+    check_files(untrained.settings.data.train, DIRECTION, cache)  # as training does first
+    reads.clear()
+    counts = training_counts(untrained, cache)
+    assert counts == training_counts(untrained) == {"one": 1, "two": 2, "three": 1, "&": 1}
+    assert (reads["a.en"], reads["b.tsv"]) == (2, 2)
+    assert training_counts(untrained, cache) == counts
+    assert (reads["a.en"], reads["b.tsv"]) == (2, 2)
+    (tmp_path / "a.en").write_text("one\none more\n")
+    assert training_counts(untrained, cache)["one"] == 2
+
+
+@pytest.mark.usefixtures("settled")
+@pytest.mark.parametrize("damage", ["", "[]", '{"words": {"one": "x"}}', '{"words": {"one": 7'])
+def test_damaged_counts_of_words_are_made_again(tmp_path: Path, untrained: LoadedRun, damage: str) -> None:
+    counts = training_counts(untrained, tmp_path / "cache")
+    [file] = (tmp_path / "cache" / "words").iterdir()
+    whole = file.read_bytes()
+    file.write_text(damage)
+    assert training_counts(untrained, tmp_path / "cache") == counts
+    assert file.read_bytes() == whole
+
+
+def test_counts_of_words_that_cannot_be_written_are_no_error(tmp_path: Path, untrained: LoadedRun) -> None:
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "words").write_text("")  # root may write to read-only folders
+    assert training_counts(untrained, tmp_path / "cache") == training_counts(untrained)
