@@ -17,6 +17,7 @@ import nmt.insight.map_export
 from nmt.cli.compose import configuration
 from nmt.commands.export_attention import export_attention
 from nmt.errors import Mistake
+from nmt.insight.chosen_maps import chosen_maps
 from nmt.maps.links import read_alignments
 from nmt.maps.words import merge_pieces
 from nmt.models import Luong
@@ -82,6 +83,35 @@ def test_weights_are_distributions_over_the_allowed_columns(run: str, tmp_path: 
     assert {"maps_bahdanau": False, "maps_luong": True}.get(run, False) == any(
         item.local is not None and item.local.prior is not None for item in sentence.maps
     )
+
+
+def test_chosen_sites_and_layers_are_those_of_the_whole_maps(here: Path, tmp_path: Path) -> None:
+    whole = export("maps_transformer", tmp_path / "whole", target="in.vi", formats=[])
+    some = export("maps_transformer", tmp_path / "some", target="in.vi", sites=["cross"], layers=[1], layer=0)
+    assert {site: (about["layers"], about["layers_of_model"]) for site, about in some.manifest["sites"].items()} == {
+        "cross": (1, [1])
+    }
+    for sentence, full in zip(some.sentences(), whole.sentences(), strict=True):
+        [item] = sentence.maps
+        np.testing.assert_array_equal(item.weights, full.site("cross").weights[1:])
+        assert (item.columns, item.outputs) == (full.site("cross").columns, full.site("cross").outputs)
+    assert (tmp_path / "some" / "alignments" / "argmax.align").is_file()
+    of_source = export("maps_transformer", tmp_path / "self", target="in.vi", sites=["encoder_self"])
+    assert [*of_source.manifest["sites"]] == ["encoder_self"]
+    assert not (tmp_path / "self" / "alignments").exists()
+    with pytest.raises(Mistake, match=r"No sentence has maps at cross; choose other sites, or add documents=FILE\."):
+        list(chosen_maps(whole.manifest["sites"], ["cross"], None).of([]))
+
+
+def test_local_windows_of_chosen_layers(here: Path, tmp_path: Path) -> None:
+    whole = export("maps_luong", tmp_path, target="in.vi", formats=[])
+    [sentence, _] = whole.sentences()
+    item = sentence.site("cross")
+    [chosen] = chosen_maps(whole.manifest["sites"], ["cross"], [0]).of([sentence])
+    assert item.local is not None
+    assert chosen.maps[0].local is not None
+    np.testing.assert_array_equal(chosen.maps[0].local.center, item.local.center)
+    np.testing.assert_array_equal(chosen.maps[0].local.prior, item.local.prior)
 
 
 def test_without_a_target_every_hypothesis_of_the_search_has_maps(run: str, tmp_path: Path) -> None:

@@ -59,6 +59,9 @@ def fake_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("max_weight", 1.5, "max_weight is 1.5; it must be above 0 and at most 1"),
         ("max_weight", "x", "max_weight is x; it must be above 0"),
         ("sort_by", "entropi", "Unknown sort_by 'entropi'. Did you mean 'entropy'?"),
+        ("sites", [], "sites is an empty list; name at least one, or leave it out for all"),
+        ("layers", [], "layers is an empty list; name at least one, or leave it out for all"),
+        ("layers", [-1], "layers is -1; it must be a whole number of at least 0"),
         ("max_tokens", 1, "max_tokens is 1; it must be a whole number of at least 2"),
     ],
 )
@@ -74,12 +77,28 @@ def test_invalid_settings_are_refused(key: str, value: object, sentence: str) ->
         ("head", 2, "head is 2; cross has heads 0 to 1"),
         ("site", "self", "This model has no attention at site 'self', only at encoder_self, cross"),
         ("site", "decoder_self", "This model has no attention at site 'decoder_self'"),
+        (
+            "sites",
+            ["cross", "self"],
+            "sites contains 'self', but this model has attention only at encoder_self, cross:",
+        ),
+        ("layers", [1, 3], "layers contains 3, but encoder_self has layers 0 to 2: choose some of these, or leave out"),
     ],
 )
 @pytest.mark.usefixtures("fake_run")
 def test_what_a_model_lacks_is_refused_before_the_search(key: str, value: object, sentence: str) -> None:
     with pytest.raises(Mistake, match=re.escape(sentence)):
         export_attention(asked(**{key: value}))
+
+
+@pytest.mark.usefixtures("fake_run")
+def test_alignments_need_cross_attention() -> None:
+    settings = {"run_dir": "run", "input": "in.en", "out": "out", "sites": ["encoder_self"], "formats": ["alignments"]}
+    job = job_of("export_attention", {**configuration("export_attention", []), **settings}, ("sites", "formats"))
+    with pytest.raises(
+        Mistake, match="formats includes alignments, but sites does not contain cross: leave alignments"
+    ):
+        export_attention(job)
 
 
 @pytest.mark.usefixtures("fake_run")
