@@ -134,6 +134,30 @@ def test_runs_are_switched_and_compared(run: Path, browser: Any, tmp_path: Path)
         assert page.locator("#second").input_value() == "", "a run is not compared with itself"
 
 
+def test_an_empty_translation_is_said_in_words_that_nobody_copies(run: Path, browser: Any, tmp_path: Path) -> None:
+    silent = load_run(run, "cpu")
+    with torch.no_grad():
+        silent.model.output.weight.zero_()  # all pieces are equally likely, so the shortest translation is the best
+    says = 'words => getComputedStyle(words.querySelector(".nothing"), "::before").content'
+    for anchor, name, words in (
+        ("", "translation", "(the model wrote nothing)"),
+        ("?lang=vi", "bản dịch", "(mô hình không viết gì)"),
+    ):
+        with open_page([PageRun("silent", silent)], browser, tmp_path, anchor, permissions=["clipboard-write"]) as page:
+            page.locator("#try-block").click()
+            page.locator("#outcome:not([hidden])").wait_for()
+            for place in ("#answer", "#outcome"):
+                shown = page.locator(f"{place} .translation")
+                assert (shown.text_content(), shown.evaluate(says)) == ("", f'"{words}"')
+            assert words in page.get_by_role("region", name=name).first.aria_snapshot()
+            assert page.locator("#answer .translation button").count() == 0
+            assert Axe().run(page).response["violations"] == []
+            page.locator("#save-menu").evaluate("menu => { menu.open = true; }")
+            with page.expect_download() as download:
+                page.locator("#save-svg").click()
+            assert words not in download.value.path().read_text(encoding="utf-8")
+
+
 HOSTILE = "<img src=x onerror='executed=1'></script><script>executed=1</script>&lt;\u202e\u2067👩‍👩‍👧‍👦\0"
 
 

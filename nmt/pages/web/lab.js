@@ -24,7 +24,7 @@ import { keptIds, readAddress, selectedPlace, state, writeAddress } from "./lab/
 import { forgetSteps, hideLater, listenToSteps } from "./lab/steps.js";
 import { fillGlossary, withTerm, withTerms } from "./lab/terms.js";
 import { closeMenu, forgetWords, listenToTranslation, showWords } from "./lab/translation.js";
-import { quoted, signed, timesOf } from "./lab/wording.js";
+import { quoted, sayNothing, signed, timesOf } from "./lab/wording.js";
 import { language, otherLanguage } from "./language.js";
 import { drawLines } from "./lines.js";
 import { MEAN, SITES, choiceOf, choicesOf, differenceOf } from "./map.js";
@@ -296,7 +296,7 @@ function show() {
   showNames();
   part(element.answer, ".translation").lang = runNamed(state.run)?.target ?? "";
   showWords(intact, changed);
-  showVerdict(element.intact, original ? label("without", original.text, signed(original.log_prob)) : logProb(intact));
+  showVerdict(element.intact, original ? label("without", original.text || label("wroteNothing"), signed(original.log_prob)) : logProb(intact));
   element.outcome.hidden = !changed;
   if (changed && forced) {
     showTranslation(element.outcome, state.run, changed, intact);
@@ -333,6 +333,7 @@ function showTranslation(section, run, translation, compared) {
   paragraph.lang = runNamed(run)?.target ?? "";
   const words = translation.text.split(" "), others = new Set(compared?.text.split(" ") ?? words);
   paragraph.replaceChildren(...words.flatMap((word, i) => [...i ? [" "] : [], make("span", { class: others.has(word) ? "" : "differs", "data-word": i }, word)]));
+  if (!translation.text) paragraph.replaceChildren(sayNothing());
 }
 
 /** @param {Section} section @param {string} text */
@@ -465,7 +466,7 @@ function differenceShown(first) {
   const names = forced ? [label("yourChange"), label("original")] : [state.run, state.second];
   const difference = differenceOf(one, two);
   element["minus-name"].textContent = label("minus", ...names);
-  showVerdict(element.minus, difference ? label("minusHint", ...names, intact.text) : label("otherWords"));
+  showVerdict(element.minus, difference ? label("minusHint", ...names, intact.text || label("wroteNothing")) : label("otherWords"));
   if (!difference) part(element.minus, ".map").replaceChildren();
   return difference;
 }

@@ -10,7 +10,7 @@ import { engine, latest } from "./asking.js";
 import { alternativesAt, setWeight } from "./inspector.js";
 import { selectedMap } from "./maps.js";
 import { isKept, setLocks, state } from "./state.js";
-import { quoted } from "./wording.js";
+import { quoted, sayNothing } from "./wording.js";
 
 /** @typedef {import("../engine/interface.js").Translation} Translation */
 /**
@@ -46,7 +46,7 @@ export function showWords(translation, compared) {
   if (shown?.ids.join(" ") !== translation.ids.join(" ")) chosen = null;
   shown = translation;
   // A text whose words are not those of its pieces can be read, but not changed word by word.
-  const isAlive = words.length === spans.length && translation.ids.length > 0;
+  const isAlive = words.length === spans.length && translation.text !== "";
   paragraph.replaceChildren(...words.flatMap((word, i) => {
     /** @type {HTMLElement} */
     const item = isAlive ? button(word, () => { openMenu(chosen === i ? null : i); }) : make("span", {}, word);
@@ -60,6 +60,7 @@ export function showWords(translation, compared) {
     }
     return [...i ? [" "] : [], item];
   }));
+  if (!translation.text) paragraph.replaceChildren(sayNothing());
   reachIfLong(paragraph);
   element.tools.hidden = false;
   element.edit.hidden = !translation.ids.length;

@@ -1,6 +1,7 @@
 // @ts-check
 // Pieces and numbers as the lab writes them.
 
+import { make } from "../dom.js";
 import { label } from "../i18n.js";
 import { language } from "../language.js";
 import { withoutMark } from "../words.js";
@@ -13,6 +14,9 @@ export function signed(value) {
   const digits = Math.abs(value).toFixed(2);
   return Number(digits) === 0 ? digits : `${value < 0 ? "−" : "+"}${digits}`;
 }
+
+/** Says that a translation is empty. The style sheet writes it, so that nobody copies or saves it as the translation. */
+export const sayNothing = () => make("span", { class: "nothing", lang: language, "data-says": label("wroteNothing") });
 
 const MOST_TIMES = 1e6; // nobody reads more digits, and the number has more than 300 after 700 nats
 
