@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from io import BytesIO
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import numpy as np
 import pytest
@@ -236,6 +236,28 @@ def test_every_label_is_there_in_both_languages(page: Any, address: str) -> None
     page.locator("#run option").first.wait_for(state="attached")
     assert page.locator("html").get_attribute("lang") == "vi"
     assert page.get_by_role("button", name="Dịch", exact=True).count() == 1
+
+
+def test_numbers_have_a_comma_in_vietnamese_but_not_in_data(page: Any, address: str) -> None:
+    page.goto(f"{address}/?lang=vi#run=maps_transformer&unit=words&layer=0&head=1&row=1&column=2&text={TEXT}")
+    ready(page)
+    press(page, "Dồn hết trọng số")
+    page.locator("#outcome:not([hidden])").wait_for()
+    page.locator("details").evaluate_all("boxes => boxes.forEach((box) => { box.open = true; })")
+    page.locator("#numbers tr").first.wait_for()
+    page.locator("#alternatives button").first.wait_for(state="attached")
+    page.locator("#about").evaluate("about => about.remove()")  # its number of parameters is grouped by points
+    shown = page.locator("body").inner_text() + "".join(tips(page.locator(".cell")))
+    shown += page.locator("#alternatives").text_content()
+    assert re.findall(r"\d\.\d", shown) == []
+    for words in ("với trọng số 0,", "Với thay đổi của bạn: 1,000", "→ “three.” = 1,00", "log p = −", "0,00", " %"):
+        assert words in shown
+    assert re.search(r"\(−?0,\d\d; −?0,\d\d; ", page.locator("#numbers").inner_text()), "the numbers of a vector"
+    assert page.locator("#weight").input_value() == "1"
+    assert '"1.00"' in unquote(page.url)
+    with page.expect_download() as download:
+        save(page, "csv")
+    assert re.search(r",0\.\d+\n", download.value.path().read_text(encoding="utf-8"))
 
 
 def colors(page: Any, section: str) -> list[str]:

@@ -43,6 +43,12 @@ def test_the_presentation_can_be_read_from_the_last_row_and_left_by_a_key(page: 
     assert Axe().run(page).response["violations"] == []
     map_of_lecture = page.locator("#intact .map svg").bounding_box()
     assert map_of_lecture["y"] + map_of_lecture["height"] <= HIGH
+    # What was clicked, what it changed and what else can be done are in the window, of a small projector too.
+    page.set_viewport_size({"width": 1280, "height": 720})
+    for part in ("#selection", "#weight", "#outcome", "#actions", "#changes"):
+        box = page.locator(part).bounding_box()
+        assert box["y"] + box["height"] <= 720, part
+    page.set_viewport_size({"width": 1920, "height": HIGH})
     # The key is shown on the button, and does not act while somebody types.
     assert page.locator("#present").inner_text() == "Leave the presentation (P)"
     page.locator("#text").press("p")

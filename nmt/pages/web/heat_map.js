@@ -4,6 +4,7 @@
 import { colorOf, colorOfDifference, css } from "./colors.js";
 import { clamp, hit } from "./dom.js";
 import { listen, magnified, marked, measured, picture, replace, short, svg, widthOf } from "./draw.js";
+import { decimal, localized } from "./language.js";
 
 /** @typedef {import("./draw.js").Cell} Cell */
 /** @typedef {import("./map.js").AttentionMap} AttentionMap */
@@ -210,7 +211,7 @@ function grow(before, after) {
  */
 function legend(x, y, most, signed, paint) {
   const steps = 24, from = signed ? -most : 0, width = 100 / steps;
-  const shown = (/** @type {number} */ value) => (most < 0.1 && value ? value.toPrecision(2) : value.toFixed(2)).replace("-", "−");
+  const shown = (/** @type {number} */ value) => (most < 0.1 && value ? localized(value.toPrecision(2)) : decimal(value, 2)).replace("-", "−");
   return [
     svg("text", { class: "axis", x: x - 6, y: y + 10, "text-anchor": "end" }, shown(from)),
     ...[...Array(steps).keys()].map((step) => svg("rect", {
@@ -260,7 +261,7 @@ function listenToDrag(root, map, drag, paint) {
     const { cell, row, column } = held;
     held.weight = clamp(map.weights[row][column] + (held.y - event.clientY) / DRAG_PIXELS, 1);
     cell.setAttribute("fill", paint(held.weight));
-    number.textContent = held.weight.toFixed(2);
+    number.textContent = decimal(held.weight, 2);
     number.setAttribute("x", String(Number(cell.getAttribute("x")) + 4));
     number.setAttribute("y", String(Number(cell.getAttribute("y")) - 4));
     drag({ row, column, weight: held.weight, done: false });

@@ -25,7 +25,7 @@ import { forgetSteps, hideLater, listenToSteps } from "./lab/steps.js";
 import { fillGlossary, withTerm, withTerms } from "./lab/terms.js";
 import { closeMenu, forgetWords, listenToTranslation, showWords } from "./lab/translation.js";
 import { quoted, sayNothing, signed, timesOf } from "./lab/wording.js";
-import { language, otherLanguage } from "./language.js";
+import { decimal, language, otherLanguage } from "./language.js";
 import { drawLines } from "./lines.js";
 import { MEAN, SITES, choiceOf, choicesOf, differenceOf } from "./map.js";
 import { isSpecial } from "./words.js";
@@ -539,7 +539,8 @@ function inspect() {
 /** @type {NonNullable<import("./heat_map.js").Look["drag"]>} */
 function drag({ row, column, weight, done }) {
   Object.assign(state, { row, column, of: "intact" });
-  element["weight-value"].textContent = element.weight.value = weight.toFixed(2);
+  element.weight.value = weight.toFixed(2);
+  element["weight-value"].textContent = decimal(weight, 2);
   if (done) weigh(weight);
 }
 
@@ -687,7 +688,7 @@ function listenToChoices() {
   on("other-head", ({ value }) => { state.otherHead = choiceOf(value); redraw(); });
   on("difference", ({ checked }) => { state.difference = checked; draw(); writeAddress(); });
   on("weight", ({ value }) => weigh(Number(value)));
-  element.weight.addEventListener("input", () => { element["weight-value"].textContent = Number(element.weight.value).toFixed(2); });
+  element.weight.addEventListener("input", () => { element["weight-value"].textContent = decimal(Number(element.weight.value), 2); });
   const number = (/** @type {string} */ id, /** @type {"beamSize" | "lengthPenalty"} */ key) => on(id, (field) => {
     if (!field.reportValidity()) return;
     state[key] = field.value === "" ? null : Number(field.value);

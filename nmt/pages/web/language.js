@@ -7,6 +7,15 @@ export const language = (new URLSearchParams(location.search).get("lang") ?? nav
 /** The other language. */
 export const otherLanguage = language === "vi" ? "en" : "vi";
 
+/** A written number as readers of the page's language expect it: Vietnamese has a decimal comma. @param {string} digits */
+export const localized = (digits) => language === "vi" ? digits.replace(".", ",") : digits;
+
+/** A number with so many decimals, for readers; data, addresses and styles have a point in every language. @param {number} number @param {number} digits */
+export const decimal = (number, digits) => localized(number.toFixed(digits));
+
+/** What is between numbers in a list. */
+export const SEPARATOR = language === "vi" ? "; " : ", ";
+
 /** @typedef {(name: string, ...values: (string | number)[]) => string} Label a text in which {0}, {1} ... are replaced by the values */
 
 /** A function that looks up texts by language and name; a name without a text stands for itself. @param {Record<string, Record<string, string>>} texts @returns {Label} */

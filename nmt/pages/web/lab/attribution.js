@@ -4,6 +4,7 @@
 import { element, part } from "../dom.js";
 import { annotatedLayout, drawHeatMap } from "../heat_map.js";
 import { label } from "../i18n.js";
+import { decimal } from "../language.js";
 import { columnOf, strongest } from "../map.js";
 import { spansOf } from "../words.js";
 import { engine, isOutdated, latest, sentenceOf, stop } from "./asking.js";
@@ -153,7 +154,7 @@ export function drawAttribution() {
 
 /** @param {AttentionMap} map @param {Cell} cell */
 function described(map, { row, column }) {
-  const { rows, columns, weights } = map, shown = (/** @type {number} */ value) => isZeroing() ? value.toFixed(3) : signed(value);
+  const { rows, columns, weights } = map, shown = (/** @type {number} */ value) => isZeroing() ? decimal(value, 3) : signed(value);
   if (row !== null && column !== null) {
     return label(isZeroing() ? "zeroingOf" : "attributionOf", quoted(rows[row]), quoted(columns[column]), shown(weights[row][column]));
   }

@@ -2,6 +2,7 @@
 // The hypotheses of a beam search as a tree: a column for each step, with the best hypothesis at the top.
 
 import { svg } from "../draw.js";
+import { decimal } from "../language.js";
 import { joinPieces } from "../words.js";
 
 /** @typedef {import("../engine/interface.js").Hypothesis} Hypothesis */
@@ -29,9 +30,9 @@ export function drawBeam(container, steps, best) {
       const [fromX, fromY] = [parent[0] + WIDTH - 26, parent[1] - 4];
       root.prepend(svg("path", { class: kind, d: `M${fromX} ${fromY}C${fromX + 14} ${fromY} ${x - 16} ${y - 4} ${x - 3} ${y - 4}` }));
     }
-    const title = svg("title", {}, `${joinPieces(pieces)}: ${log_prob.toFixed(3)}`);
+    const title = svg("title", {}, `${joinPieces(pieces)}: ${decimal(log_prob, 3)}`);
     const piece = pieces.at(-1) ?? "";
-    root.append(svg("text", { class: kind, x, y }, `${[...piece].slice(0, 8).join("")} `, svg("tspan", { class: "number" }, log_prob.toFixed(1).replace("-", "−")), title));
+    root.append(svg("text", { class: kind, x, y }, `${[...piece].slice(0, 8).join("")} `, svg("tspan", { class: "number" }, decimal(log_prob, 1).replace("-", "−")), title));
   };
   steps.forEach((beams, step) => beams.forEach((hypothesis, rank) => add(hypothesis, step * WIDTH + 8, TOP + rank * HEIGHT + 8)));
   const last = places.get(pathOf(best.pieces.slice(0, -1)));

@@ -6,6 +6,7 @@ import { colorOfDifference, css } from "../colors.js";
 import { ARROWS, clamp, element, hasModifier, hit } from "../dom.js";
 import { measured, picture, replace, short, svg } from "../draw.js";
 import { label } from "../i18n.js";
+import { SEPARATOR, decimal } from "../language.js";
 import { withoutMark } from "../words.js";
 import { picked, stepsOf } from "./cell_parts.js";
 import { equations, factor, written } from "./equation.js";
@@ -123,7 +124,7 @@ function drawKeys(root, cell, steps, { top, left, width, line }) {
 function reading(cell, rowName, { strips, shown, prior, highest, shares, total, sum }, data) {
   const { part, key: keyText, dim } = /** @type {DOMStringMap} */ (data), key = keyText === undefined ? shown : Number(keyText), m = Number(dim), name = quoted(cell.columns[key]);
   const isSparse = cell.normalizer === "Sparsemax", values = (/** @type {string} */ of) => strips.find((one) => one.part === of)?.values ?? [];
-  const weight = cell.weights[key], a = weight.toFixed(3), input = prior && cell.renormalized ? `${written(cell.scores[key], 3)} + log ${prior[key].toFixed(3)}` : written(cell.scores[key], 3);
+  const weight = cell.weights[key], a = decimal(weight, 3), input = prior && cell.renormalized ? `${written(cell.scores[key], 3)} + log ${decimal(prior[key], 3)}` : written(cell.scores[key], 3);
   if (!cell.allowed[key] && part !== "total" && part !== "sum" && part !== "c") return label("notAllowed", name);
   const of = (/** @type {string} */ symbol) => `${symbol}${index(m + 1)}`;
   const [query, keyed, product] = [cell.query[m], cell.keys[key][m], values("product")[m]];
@@ -137,20 +138,20 @@ function reading(cell, rowName, { strips, shown, prior, highest, shares, total, 
       : isGaussian ? `${of("q")} · ${of("k")} − ${of("k")}²⁄2 = ${written(query, 3)} · ${factor(keyed, 3)} − ${written(keyed ** 2 / 2, 3)} = ${written(product, 3)}`
       : `${of("q")} · ${of("k")} = ${written(query, 3)} · ${factor(keyed, 3)} = ${written(product, 3)}`;
     case "e": return strips.length ? label("partE", name, written(cell.scores[key], 3), cell.query.length) : label("everyScoreIs0");
-    case "g": return label("partG", written(cell.center ?? 0, 2), name, (prior ?? [])[key].toFixed(3));
-    case "share": return isSparse ? label("partSparse", name, `max(${input} − ${factor(total, 3)}, 0) = ${shares[key].toFixed(3)}`)
-      : label("partExp", name, `exp(${input} − ${factor(highest, 3)}) = ${shares[key].toFixed(3)}`);
-    case "total": return isSparse ? label("partThreshold", written(total, 3)) : label("partTotal", total.toFixed(3));
+    case "g": return label("partG", written(cell.center ?? 0, 2), name, decimal((prior ?? [])[key], 3));
+    case "share": return isSparse ? label("partSparse", name, `max(${input} − ${factor(total, 3)}${SEPARATOR}0) = ${decimal(shares[key], 3)}`)
+      : label("partExp", name, `exp(${input} − ${factor(highest, 3)}) = ${decimal(shares[key], 3)}`);
+    case "total": return isSparse ? label("partThreshold", written(total, 3)) : label("partTotal", decimal(total, 3));
     case "a": {
-      const share = isSparse ? shares[key].toFixed(3) : `${shares[key].toFixed(3)} / ${total.toFixed(3)}`;
-      return label("partA", name, prior && !cell.renormalized ? `${prior[key].toFixed(3)} · ${share} = ${a}` : isSparse ? a : `${share} = ${a}`);
+      const share = isSparse ? decimal(shares[key], 3) : `${decimal(shares[key], 3)} / ${decimal(total, 3)}`;
+      return label("partA", name, prior && !cell.renormalized ? `${decimal(prior[key], 3)} · ${share} = ${a}` : isSparse ? a : `${share} = ${a}`);
     }
-    case "sum": return label("partSum", sum.toFixed(3));
+    case "sum": return label("partSum", decimal(sum, 3));
     case "v": return `${label("partV", name)} ${of("v")} = ${written(cell.values[key][m], 3)}`;
     case "av": return `${label("partAv", name)} a · ${of("v")} = ${a} · ${factor(cell.values[key][m], 3)} = ${written(weight * cell.values[key][m], 3)}`;
     case "c": return `${label("partC")} ${of("c")} = ${written(cell.context[m], 3)}`;
     default: return strips.length || prior
-      ? label("worked", name, written(cell.scores[key], 3), isSparse ? `max(${input} − ${factor(total, 3)}, 0)` : `exp(${input} − ${factor(highest, 3)}) / ${total.toFixed(3)}`, prior && !cell.renormalized ? `${prior[key].toFixed(3)} · ` : "", a)
+      ? label("worked", name, written(cell.scores[key], 3), isSparse ? `max(${input} − ${factor(total, 3)}${SEPARATOR}0)` : `exp(${input} − ${factor(highest, 3)}) / ${decimal(total, 3)}`, prior && !cell.renormalized ? `${decimal(prior[key], 3)} · ` : "", a)
       : label("everyScoreIs0");
   }
 }

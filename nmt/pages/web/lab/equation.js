@@ -2,6 +2,7 @@
 // The equations of one row of a map as MathML. Each symbol has the name (data-symbol) of its part of the picture.
 
 import { filled } from "../dom.js";
+import { SEPARATOR, decimal } from "../language.js";
 
 /** @typedef {import("../engine/interface.js").Cells} Cells */
 
@@ -55,11 +56,11 @@ export const equations = (cell) => [
 
 /** A number with a true minus sign, and no sign before 0. @param {number} number */
 export function written(number, digits = 2) {
-  const text = Math.abs(number).toFixed(digits);
-  return number < 0 && Number(text) !== 0 ? `−${text}` : text;
+  const text = decimal(Math.abs(number), digits);
+  return number < 0 && /[1-9]/.test(text) ? `−${text}` : text;
 }
 
 /** A factor, in parentheses if it is negative. @param {number} number */
 export const factor = (number, digits = 2) => written(number, digits).startsWith("−") ? `(${written(number, digits)})` : written(number, digits);
 
-export const numbers = (/** @type {number[]} */ vector) => `(${vector.slice(0, 4).map((x) => written(x)).join(", ")}${vector.length > 4 ? ", …" : ""})`;
+export const numbers = (/** @type {number[]} */ vector) => `(${vector.slice(0, 4).map((x) => written(x)).join(SEPARATOR)}${vector.length > 4 ? `${SEPARATOR}…` : ""})`;

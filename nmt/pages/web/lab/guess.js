@@ -4,6 +4,7 @@
 import { colorOf, css, inkOn } from "../colors.js";
 import { ARROWS, element, fillSelect, fillTable, make } from "../dom.js";
 import { label } from "../i18n.js";
+import { decimal } from "../language.js";
 import { largest } from "../map.js";
 import { engine, latest } from "./asking.js";
 import { placeName } from "./inspector.js";
@@ -100,7 +101,7 @@ function drawTable(pair, alignment) {
     if (alignment) {
       const weight = alignment.weights[j][i], color = colorOf(most > 0 ? weight / most : 0);
       Object.assign(cell.style, { background: css(color), color: inkOn(color) });
-      cell.title = weight.toFixed(3);
+      cell.title = decimal(weight, 3);
     }
     return make("td", {}, cell);
   })));
@@ -113,6 +114,6 @@ function drawRates({ rates }) {
   const names = Object.entries({ guess: "you", model: "model", diagonal: "diagonal" }).filter(([name]) => rates[name]);
   fillTable(element["guess-rates"], [
     ["", label("aer"), label("precision"), label("recall")],
-    ...names.map(([name, text]) => [label(text), ...[rates[name].aer, rates[name].precision, rates[name].recall].map((rate) => rate.toFixed(2))]),
+    ...names.map(([name, text]) => [label(text), ...[rates[name].aer, rates[name].precision, rates[name].recall].map((rate) => decimal(rate, 2))]),
   ]);
 }

@@ -4,6 +4,7 @@
 import { scale } from "../colors.js";
 import { clamp, element, hit, listenToTable, make } from "../dom.js";
 import { label } from "../i18n.js";
+import { decimal } from "../language.js";
 import { MEAN, choiceOf, choicesOf, entropyOf } from "../map.js";
 import { thumbnail } from "../thumbnail.js";
 import { engine, latest } from "./asking.js";
@@ -63,13 +64,13 @@ function tableOf({ run, maps, layer, head, layerKey, headKey }, rates) {
   const cell = (/** @type {Choice} */ ofLayer, /** @type {Choice} */ ofHead, /** @type {number} */ l, /** @type {number} */ h) => {
     const { weights } = drawn[l][h], entropy = entropyOf(selectedMap(maps, ofLayer, ofHead, "pieces").weights);
     const rate = ofLayer === MEAN || ofHead === MEAN ? undefined : rates[ofLayer]?.[ofHead], isChosen = ofLayer === layer && ofHead === head;
-    const written = entropy === null ? "–" : entropy.toFixed(2);
-    const says = [`${nameOf("layer", ofLayer)}, ${nameOf("head", ofHead)}`, label("entropyIs", written), ...rate === undefined ? [] : [label("rateIs", rate.toFixed(2))]].join("; ");
+    const written = entropy === null ? "–" : decimal(entropy, 2);
+    const says = [`${nameOf("layer", ofLayer)}, ${nameOf("head", ofHead)}`, label("entropyIs", written), ...rate === undefined ? [] : [label("rateIs", decimal(rate, 2))]].join("; ");
     const picture = thumbnail(weights, most);
     const button = make("button", {
       type: "button", "data-layer": ofLayer, "data-head": ofHead, "data-layer-key": layerKey, "data-head-key": headKey, "aria-pressed": isChosen,
       "aria-label": says, title: says, tabindex: isChosen ? 0 : -1, ...entropy === null ? {} : { "data-entropy": entropy.toFixed(6) }, ...rate === undefined ? {} : { "data-aer": rate },
-    }, picture, make("span", {}, written), ...rate === undefined ? [] : [make("span", { class: "aer" }, rate.toFixed(2))]);
+    }, picture, make("span", {}, written), ...rate === undefined ? [] : [make("span", { class: "aer" }, decimal(rate, 2))]);
     return make("td", {}, button);
   };
   const title = (/** @type {string} */ kind, /** @type {Choice} */ choice, /** @type {number} */ at) => choice === MEAN ? label("meanShort") : `${at <= 1 ? `${label(kind === "head" ? "headShort" : kind)} ` : ""}${choice}`;

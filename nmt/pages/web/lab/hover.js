@@ -4,6 +4,7 @@
 import { inkOn } from "../colors.js";
 import { element } from "../dom.js";
 import { cellOf, svg } from "../draw.js";
+import { decimal } from "../language.js";
 import { spansOf } from "../words.js";
 import { showEcho } from "./echo.js";
 import { state } from "./state.js";
@@ -61,7 +62,7 @@ function readOut(section, map, row, column) {
   if (!cell || weight === undefined) return;
   const [x, y, width, height] = ["x", "y", "width", "height"].map((name) => Number(cell.getAttribute(name)));
   const fill = inkOn((cell.getAttribute("fill") ?? "").match(/\d+/g)?.map(Number) ?? [255, 255, 255]);
-  const text = weight.toFixed(2).replace("-", "−"), item = svg("text", { class: "readout", x: x + width / 2, y: y + height / 2 + 3.5, "text-anchor": "middle" }, width < 25 ? text.replace("0.", ".") : text);
+  const text = decimal(weight, 2).replace("-", "−"), item = svg("text", { class: "readout", x: x + width / 2, y: y + height / 2 + 3.5, "text-anchor": "middle" }, width < 25 ? text.replace(/0(?=[.,])/, "") : text);
   item.style.fill = fill; // the style sheet has another for text
   cell.parentElement?.append(item);
 }

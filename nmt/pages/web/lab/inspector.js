@@ -3,6 +3,7 @@
 
 import { button, element, fillTable, make } from "../dom.js";
 import { label } from "../i18n.js";
+import { decimal, localized } from "../language.js";
 import { MEAN, reweighted, strongest } from "../map.js";
 import { spansOf } from "../words.js";
 import { engine, latest } from "./asking.js";
@@ -34,7 +35,10 @@ export function placeName({ site, layer, head } = selectedPlace()) {
   return [label(site), layers, heads].filter(Boolean).join(", ");
 }
 
-const textOf = (/** @type {Edit} */ { says: [name, ...values], place }) => `${label(String(name), ...values)} · ${placeName(place)}`;
+// An edit is kept in the address, with its numbers as data.
+const isNumber = (/** @type {string | number} */ value) => Number.isFinite(Number(value));
+const textOf = (/** @type {Edit} */ { says: [name, ...values], place }) =>
+  `${label(String(name), ...values.map((value) => isNumber(value) ? localized(String(value)) : value))} · ${placeName(place)}`;
 const keyOf = (/** @type {string} */ kind, /** @type {Location} */ { site, layer, head }) => [kind, site, layer, head].join(" ");
 
 /**
@@ -94,7 +98,7 @@ export function drawInspector(map, changed, intact, page) {
   if (isFree) {
     const weight = Math.min((changed ?? map).weights[row][column], 1);
     element.weight.value = weight;
-    element["weight-value"].textContent = weight.toFixed(2);
+    element["weight-value"].textContent = decimal(weight, 2);
   }
   const groups = map && isOwn ? actionsOn(map, row, column, isFree ? changed ?? map : null, intact, page) : [];
   // What is selected comes first, and what else can be changed is written smaller below it.
@@ -185,11 +189,11 @@ function describe(map, row, column, changed) {
   const predicts = state.site !== "encoder_self";
   if (row !== null && column !== null) {
     if (map.isBlocked(row, column)) return label("blocked", quoted(map.rows[row]), quoted(map.columns[column]));
-    const weight = label(predicts ? "weightPredicting" : "weight", quoted(map.rows[row]), quoted(map.columns[column]), map.weights[row][column].toFixed(3));
-    return changed ? `${weight} ${label("now", changed.weights[row][column].toFixed(3))}` : weight;
+    const weight = label(predicts ? "weightPredicting" : "weight", quoted(map.rows[row]), quoted(map.columns[column]), decimal(map.weights[row][column], 3));
+    return changed ? `${weight} ${label("now", decimal(changed.weights[row][column], 3))}` : weight;
   }
   if (row !== null) {
-    const list = strongest(map.weights[row], map.columns, 4, 0.01).map(([text, weight]) => `${quoted(text)} ${weight.toFixed(2)}`);
+    const list = strongest(map.weights[row], map.columns, 4, 0.01).map(([text, weight]) => `${quoted(text)} ${decimal(weight, 2)}`);
     return label(predicts ? "rowPredicting" : "row", quoted(map.rows[row]), list.join(", "));
   }
   return column === null ? label("hint") : label("column", quoted(map.columns[column]));
@@ -226,7 +230,7 @@ export async function alternativesAt(step, intact, { refresh }) {
       state.prefix = [...intact.ids.slice(0, step), id];
       refresh();
     });
-    taken.append(make("span", {}, `${(100 * Math.exp(log_prob)).toFixed(1)} %`));
+    taken.append(make("span", {}, `${decimal(100 * Math.exp(log_prob), 1)} %`));
     taken.disabled = id < 4 || intact.ids[step] === id;
     taken.title = label("taken");
     taken.style.setProperty("--share", `${(100 * Math.exp(log_prob)).toFixed(0)}%`);
@@ -297,7 +301,7 @@ function drawNumbers(cells, shown) {
   const { log_prior: prior } = cells;
   const heads = ["", label("weights"), label("score"), label("allowed"), ...prior ? ["log g"] : [], label("key"), label("value")];
   fillTable(element.numbers, [heads, ...cells.columns.slice(0, cells.keys.length).map((piece, i) => [
-    piece, cells.weights[i].toFixed(4), written(cells.scores[i], 3), label(cells.allowed[i] ? "yes" : "no"),
+    piece, decimal(cells.weights[i], 4), written(cells.scores[i], 3), label(cells.allowed[i] ? "yes" : "no"),
     ...prior ? [written(prior[i], 3)] : [], numbers(cells.keys[i]), numbers(cells.values[i]),
   ])]);
   element.numbers.rows[shown + 1].classList.add("shown");

@@ -2,6 +2,7 @@
 // The selected map of an answer.
 
 import { label } from "../i18n.js";
+import { decimal } from "../language.js";
 import { indicesOf, mapOf } from "../map.js";
 import { state } from "./state.js";
 
@@ -32,4 +33,4 @@ export function selectedMap({ outputs, columns, weights }, layer, head, unit = s
 
 /** What a cell says when it is pointed at. @param {import("../map.js").AttentionMap} map */
 export const tipOf = (map) => (/** @type {number} */ row, /** @type {number} */ column) => map.isBlocked?.(row, column)
-  ? label("blocked", map.rows[row], map.columns[column]) : `${map.rows[row]} → ${map.columns[column]}: ${map.weights[row][column].toFixed(3)}`;
+  ? label("blocked", map.rows[row], map.columns[column]) : `${map.rows[row]} → ${map.columns[column]}: ${decimal(map.weights[row][column], 3)}`;

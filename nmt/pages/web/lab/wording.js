@@ -3,7 +3,7 @@
 
 import { make } from "../dom.js";
 import { label } from "../i18n.js";
-import { language } from "../language.js";
+import { decimal, language } from "../language.js";
 import { withoutMark } from "../words.js";
 
 /** The text of pieces, in quotation marks. @param {string} text */
@@ -11,8 +11,8 @@ export const quoted = (text) => `“${withoutMark(text, " ")}”`;
 
 /** A number with its sign, unless it is 0.00. @param {number} value */
 export function signed(value) {
-  const digits = Math.abs(value).toFixed(2);
-  return Number(digits) === 0 ? digits : `${value < 0 ? "−" : "+"}${digits}`;
+  const digits = decimal(Math.abs(value), 2);
+  return /[1-9]/.test(digits) ? `${value < 0 ? "−" : "+"}${digits}` : digits;
 }
 
 /** Says that a translation is empty. The style sheet writes it, so that nobody copies or saves it as the translation. */

@@ -5,7 +5,7 @@ import { colorOf, css, inkOn, scale } from "../colors.js";
 import { clamp, fillSelect, hit, listenToTable, make, part } from "../dom.js";
 import { cellOf, curve, svg } from "../draw.js";
 import { bareLayout, drawHeatMap } from "../heat_map.js";
-import { fillTexts } from "../language.js";
+import { decimal, fillTexts } from "../language.js";
 import { MEAN, choiceOf, choicesOf, columnOf, indicesOf, mapOf, strongest } from "../map.js";
 import { thumbnail } from "../thumbnail.js";
 import { isSpecial, plainText, splitMark, withoutMark } from "../words.js";
@@ -183,14 +183,14 @@ export class Panel {
     this.lists.target.setAttribute("aria-label", rows);
     const ends = [site.columns, site.outputs].map((number) => plainText(sentence.sequences[number]));
     parts.pair.replaceChildren(...[...new Set(ends)].map((text) => make("span", {}, text)));
-    if (sentence.score !== null) parts.pair.append(make("span", { class: "score" }, sentence.score.toFixed(2)));
+    if (sentence.score !== null) parts.pair.append(make("span", { class: "score" }, decimal(sentence.score, 2)));
     parts.heat.setAttribute("aria-label", label(
       "ofMap", nameOf(this.wish.run), pairs[view.pair].line, label(view.site), label(String(this.layer)), label(String(this.head)),
       map.rows.length, map.columns.length, label(view.unit),
     ));
     parts.centers.hidden = !map.centers;
     // The weight of a word sums the rounded weights of its pieces, so its error can be larger.
-    parts.most.textContent = view.unit === "pieces" ? label("each", this.most.toFixed(2)) : this.most.toFixed(2);
+    parts.most.textContent = view.unit === "pieces" ? label("each", decimal(this.most, 2)) : decimal(this.most, 2);
     parts.ramp.style.background = `linear-gradient(to right, ${scale().join(", ")})`;
   }
 
@@ -280,7 +280,7 @@ export class Panel {
       // Weights within half a rounding step of the largest count as equal to it.
       token.classList.toggle("lit", weight > 0 && (weight >= 0.1 || weight >= strongestHere - 0.5 / STEPS));
       token.tabIndex = i === stop ? 0 : -1;
-      if (weight > 0) token.dataset.weight = weight.toFixed(2);
+      if (weight > 0) token.dataset.weight = decimal(weight, 2);
       else delete token.dataset.weight;
       const color = weight > 0 ? colorOf(weight / this.most) : null;
       token.style.background = color ? css(color) : "";
@@ -298,8 +298,8 @@ export class Panel {
       const value = entropy[layer][head], color = colorOf((value ?? 0) / most);
       const button = make("button", {
         "data-layer": layer, "data-head": head, "aria-pressed": this.layer === layer && this.head === head, tabindex: -1,
-        "aria-label": label("ofHead", layer, head, value === null ? label("noWeights") : label("nats", value.toFixed(2))),
-      }, thumbnail(every[layer][head].weights, mostWeight), make("span", {}, value === null ? "–" : value.toFixed(2)));
+        "aria-label": label("ofHead", layer, head, value === null ? label("noWeights") : label("nats", decimal(value, 2))),
+      }, thumbnail(every[layer][head].weights, mostWeight), make("span", {}, value === null ? "–" : decimal(value, 2)));
       Object.assign(button.style, { background: css(color), color: inkOn(color) });
       return make("td", {}, button);
     };
@@ -329,13 +329,13 @@ export class Panel {
     const { rows, columns, centers, weights } = map;
     const quoted = (/** @type {string} */ text) => `'${withoutMark(text)}'`;
     const list = (/** @type {string[]} */ labels) =>
-      strongest(weightsFrom(active, map), labels, 5, 0.01).map(([text, weight]) => `${quoted(text)} ${weight.toFixed(2)}`).join(", ") || label("nothing");
+      strongest(weightsFrom(active, map), labels, 5, 0.01).map(([text, weight]) => `${quoted(text)} ${decimal(weight, 2)}`).join(", ") || label("nothing");
     if (active.side === "source") return `${quoted(columns[active.index])} → ${list(rows)}`;
     const [start, end] = map.rowSpans[active.index];
     const isEncoder = view.site === "encoder_self", several = end - start > 1 ? "s" : "", verb = view.rows === "reads" && !isEncoder ? "Reads" : "";
     const who = label(`${isEncoder ? "atPosition" : "atStep"}${several}${verb}`, start + 1, end);
     const to = active.column === undefined || active.column >= columns.length
-      ? list(columns) : `${quoted(columns[active.column])} ${weights[active.index][active.column].toFixed(3)}`;
-    return `${who}: ${quoted(rows[active.index])} ← ${to}${centers ? label("window", centers[active.index].toFixed(2)) : ""}`;
+      ? list(columns) : `${quoted(columns[active.column])} ${decimal(weights[active.index][active.column], 3)}`;
+    return `${who}: ${quoted(rows[active.index])} ← ${to}${centers ? label("window", decimal(centers[active.index], 2)) : ""}`;
   }
 }
