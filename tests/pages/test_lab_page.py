@@ -250,7 +250,7 @@ def test_numbers_have_a_comma_in_vietnamese_but_not_in_data(page: Any, address: 
     shown = page.locator("body").inner_text() + "".join(tips(page.locator(".cell")))
     shown += page.locator("#alternatives").text_content()
     assert re.findall(r"\d\.\d", shown) == []
-    for words in ("với trọng số 0,", "Với thay đổi của bạn: 1,000", "→ “three.” = 1,00", "log p = −", "0,00", " %"):
+    for words in ("với trọng số 0,", "Sau thay đổi: 1,000", "→ “three.” = 1,00", "log p = −", "0,00", " %"):
         assert words in shown
     assert re.search(r"\(−?0,\d\d; −?0,\d\d; ", page.locator("#numbers").inner_text()), "the numbers of a vector"
     assert page.locator("#weight").input_value() == "1"
