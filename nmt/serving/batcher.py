@@ -76,6 +76,11 @@ class _QueuedSentence:
         """Length in UTF-8 bytes, plus one for EOS; that of the prefix if it is longer, because it takes more steps."""
         return max(len(self.sentence.encode()), len(self.prefix.encode())) + 1
 
+    @property
+    def usual(self) -> bool:
+        """Whether it is short and has no prefix, and its search is the run's own; see `Gallery.engine_of`."""
+        return self.task.n_best == 1 and self.task.beam_size is None and not self.prefix and self.size <= _LONG
+
 
 class _Computation(NamedTuple):
     run: str
@@ -349,6 +354,7 @@ class Batcher:
             sentence
             for sentence in waiting
             if sentence.task == first.task
+            and sentence.usual == first.usual  # or its engine would depend on the others
             and first.size <= _ALIKE * sentence.size
             and sentence.size <= _ALIKE * first.size
         ]
@@ -379,8 +385,7 @@ class Batcher:
         if task.n_best > 1 or task.beam_size is not None:
             stored = run.settings.search.get("beam_size", 1)
             settings = {"n_best": task.n_best, "beam_size": task.beam_size or max(stored, task.n_best)}
-        usual = task.n_best == 1 and not any(queued.prefix or queued.size > _LONG for queued in batch)
-        engine = self.gallery.engine_of(task.run, usual)
+        engine = self.gallery.engine_of(task.run, batch[0].usual)
         if self._last is None or self._last[:3] != (task, run, engine):
             translator = build_translator(
                 [run],

@@ -187,7 +187,7 @@ class Gallery:
     def engine_of(self, name: str, usual: bool = True) -> Engine | None:
         """The engine that translates for a loaded run in place of torch; None for torch itself.
 
-        With engine=auto, only for what is `usual`: one short translation of each sentence without a prefix.
+        With engine=auto, only for what is `usual`: short sentences without a prefix, and the search of the run.
         """
         return self._loaded[name].engine if usual or self.engine != "auto" else None
 

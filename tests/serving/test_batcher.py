@@ -77,6 +77,27 @@ def test_a_batch_has_one_run_and_search_and_a_limit(gallery: Gallery, task: Task
     with_batcher(gallery, action)
 
 
+def test_the_engine_of_a_sentence_does_not_depend_on_the_others(
+    gallery: Gallery, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With engine=auto, torch translates those with a prefix, longer ones and other searches; CTranslate2 the rest."""
+
+    async def action(batcher: Batcher, sizes: list[int]) -> None:
+        asked: list[bool] = []
+        monkeypatch.setattr(gallery, "engine_of", lambda name, usual: asked.append(usual))
+        await batcher.translate(task, ["one", "two", "three", "four"], ["", "mot", "", "bon"])
+        assert sorted(zip(asked, sizes, strict=True)) == [(False, 2), (True, 2)]
+        asked.clear()
+        await batcher.translate(task, ["one " * 240, "one " * 260])  # 961 and 1,041 bytes
+        assert sorted(asked) == [False, True]
+        asked.clear()
+        await batcher.translate(Task(task.run, beam_size=3), ["one"])
+        await batcher.translate(Task(task.run, n_best=2), ["one"])
+        assert asked == [False, False]
+
+    with_batcher(gallery, action, batch_tokens=4000)
+
+
 def test_every_batch_has_the_oldest_sentence_and_those_of_most_similar_length(gallery: Gallery, task: Task) -> None:
     async def action(batcher: Batcher, sizes: list[int]) -> None:
         batches: list[list[int]] = []
