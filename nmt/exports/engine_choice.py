@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from nmt.config.fields import EngineName
+from nmt.config.keys import leaves
 from nmt.config.messages import unknown
 from nmt.config.stored import Stored, read_stored
 from nmt.data.cache import content_key, is_whole
@@ -100,7 +101,7 @@ def ctranslate2_or_why_not(
     """
     if precision != "float32":
         return f"precision={precision}"
-    if reason := _beyond_ctranslate2(search_config(run.settings.search, search)):
+    if reason := _not_compared(run.settings.search, search_config(run.settings.search, search)):
         return reason
     try:
         check_extra("ctranslate2")
@@ -141,13 +142,13 @@ def _computes_on_cpu(device: str) -> bool:
     return not ctranslate2.get_cuda_device_count()
 
 
-def _beyond_ctranslate2(search: Mapping[str, Any]) -> str | None:
-    """The first setting of a search with which CTranslate2 finds something else than torch; None if there is none.
+def _not_compared(compared: Mapping[str, Any], search: Mapping[str, Any]) -> str | None:
+    """Why the comparison, which used the run's own search, says nothing about this search; None if it does.
 
-    Its beams end by another rule, so it finds other translations below the best one.
+    CTranslate2's beams end by another rule, so it finds other translations below the best one.
     """
     if search["_target_"] != "nmt.decoding.beam.BeamSearch":
-        return "it is no beam search"
+        return "the search is not a beam search"
     constraints = search.get("constraints") or {}
     for key, value, usual in (
         ("search.n_best", search.get("n_best"), 1),
@@ -157,7 +158,9 @@ def _beyond_ctranslate2(search: Mapping[str, Any]) -> str | None:
     ):
         if value is not None and value != usual:
             return f"{key}={value}"
-    return None
+    own, asked = leaves(dict(compared), "search"), leaves(dict(search), "search")
+    others = (key for key in own | asked if own.get(key, ...) != asked.get(key, ...))
+    return next((f"the two were compared with another {key}" for key in others), None)
 
 
 def _known_export(run: StoredRun, precision: str, cache: Path) -> Engine | None:
@@ -195,7 +198,8 @@ def _checked_export(run: StoredRun, cache: Path) -> Engine | str:
 
 def _cached_export(run: StoredRun, cache: Path) -> Path:
     """The folder of the cache for a run's export; its name changes with everything that the export depends on."""
-    made_from = origin(run, "ctranslate2", "float32"), run.settings.model, version("ctranslate2"), COMPARED
+    settings = run.settings
+    made_from = origin(run, "ctranslate2", "float32"), settings.model, settings.search, version("ctranslate2"), COMPARED
     return cache / "engines" / content_key(made_from)
 
 

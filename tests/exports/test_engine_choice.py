@@ -91,6 +91,12 @@ def test_one_line_imports_neither_torch_nor_lightning(run: Path) -> None:
         ({"search": {"coverage_penalty": 0.2}}, "search.coverage_penalty=0.2"),
         ({"search": {"constraints": {"min_length": 2}}}, "search.constraints.min_length=2"),
         ({"search": {"constraints": {"no_repeat_ngram": 3}}}, "search.constraints.no_repeat_ngram=3"),
+        ({"search": {"beam_size": 3}}, "the two were compared with another search.beam_size"),
+        ({"search": {"length_penalty": 1.0}}, "the two were compared with another search.length_penalty"),
+        (
+            {"search": {"constraints": {"max_length_ratio": 1.5}}},
+            "the two were compared with another search.constraints.max_length_ratio",
+        ),
         ({"needs_torch": "prefixes"}, "prefixes"),
         ({"precision": "int8"}, "precision=int8"),
     ],
@@ -112,7 +118,7 @@ def test_a_search_of_another_kind_and_several_runs_are_left_to_torch(
     assert chosen(run, search=sampling).engine.name == "torch"
     two = chosen_engine([str(run), str(run)], "cpu", "float32", "auto", search={}, cache_dir="cache")
     assert (two.engine.name, len(two.runs)) == ("torch", 2)
-    assert "it is no beam search" in caplog.messages[0]
+    assert "the search is not a beam search" in caplog.messages[0]
     assert "2 runs translate together" in caplog.messages[1]
 
 
@@ -170,6 +176,17 @@ def test_a_run_that_has_changed_and_an_export_with_a_changed_byte_are_compared_a
     assert (run / "config.yaml").read_text() != config
     chosen(run)
     assert len(cached()) == 2
+
+
+def test_a_verdict_holds_only_for_the_search_that_was_compared(run: Path) -> None:
+    stored = chosen(run).runs[0].settings.search
+    assert chosen(run, search={"beam_size": stored["beam_size"]}).engine.name == "ctranslate2"
+    assert chosen(run, search={"_target_": stored["_target_"]}).engine.name == "torch", "the defaults are not the run's"
+    config = (run / "config.yaml").read_text()
+    (run / "config.yaml").write_text(config.replace(f"beam_size: {stored['beam_size']}", "beam_size: 7"))
+    assert (run / "config.yaml").read_text() != config
+    assert chosen(run).engine.name == "ctranslate2"
+    assert len(cached()) == 2, "the run's own search is another one now"
 
 
 def test_the_export_of_a_run_is_compared_with_it_before_it_is_trusted(run: Path, tmp_path: Path) -> None:
