@@ -9,6 +9,7 @@ only in what was imported before, which takes seconds every time. The programs t
 import contextlib
 import importlib
 import itertools
+import logging
 import multiprocessing
 import os
 import runpy
@@ -16,6 +17,7 @@ import signal
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -121,6 +123,20 @@ def with_path(folder: str, program: Callable[[], object]) -> None:
     """A program that finds more modules, in a folder."""
     sys.path.insert(0, folder)
     program()
+
+
+def joblib_forks(program: Callable[[], object]) -> None:
+    """A program whose joblib workers are forked instead of started; like new ones, they have no handlers of logs."""
+    from joblib.externals.loky import get_reusable_executor
+    from joblib.externals.loky.backend import context
+
+    with warnings.catch_warnings(action="ignore"):
+        context.set_start_method("fork")
+    os.register_at_fork(after_in_child=logging.getLogger().handlers.clear)
+    try:
+        program()
+    finally:
+        get_reusable_executor().shutdown(wait=True)  # a process of multiprocessing calls nothing at its exit
 
 
 def signalled_training(name: str, number: int, step: int) -> None:

@@ -90,6 +90,17 @@ SPARSE = normalizers.Sparsemax
 LSTMN = LSTMNDecoder(site(scorers.Dot))
 MODELS: dict[str, Callable[..., Seq2Seq]] = {
     "luong": luong(site(scorers.General)),
+    "bahdanau": bahdanau(site(LOCATION, LOCAL_M, SPARSE), num_heads=2, encoder_dim=8, fix_norm=True),
+    "transformer_post": transformer(
+        site(scorers.ScaledDot),
+        site(scorers.Additive, normalizer=SPARSE),
+        site(scorers.GaussianLearned, LOCAL_P),
+        ScaleNorm,
+        norm_first=False,
+    ),
+}
+# An export takes seconds.
+MORE_MODELS: dict[str, Callable[..., Seq2Seq]] = {
     "luong_lstmn": luong(
         site(scorers.Concat, RENORMALIZED),
         Reversed(),
@@ -99,25 +110,14 @@ MODELS: dict[str, Callable[..., Seq2Seq]] = {
         input_feeding=False,
         fix_norm=True,
     ),
-    "bahdanau": bahdanau(site(LOCATION, LOCAL_M, SPARSE), num_heads=2, encoder_dim=8, fix_norm=True),
     "transformer": transformer(
-        site(scorers.ScaledDot),
+        site(scorers.Gaussian),
         site(LOCATION),
         site(scorers.NoScore, LOCAL_M),
         num_layers=2,
         decoder_layers=1,
         fix_norm=True,
     ),
-    "transformer_post": transformer(
-        site(scorers.Gaussian),
-        site(scorers.Additive, normalizer=SPARSE),
-        site(scorers.GaussianLearned, LOCAL_P),
-        ScaleNorm,
-        norm_first=False,
-    ),
-}
-# An export takes seconds, and the models above have every choice of these.
-MORE_MODELS: dict[str, Callable[..., Seq2Seq]] = {
     "luong_reversed": luong(
         site(scorers.Additive, LOCAL_P, SPARSE), Reversed(), num_layers=2, input_feeding=False, fix_norm=True
     ),
@@ -175,7 +175,7 @@ def export(trained: LoadedRun, folder: Path, int8: bool = False) -> str:
 
 @pytest.fixture(scope="session", params=MODELS)
 def exported(request: pytest.FixtureRequest, base: LoadedRun, tmp_path_factory: pytest.TempPathFactory) -> Exported:
-    trained = with_model(base, MODELS[request.param], joint=request.param == "transformer")
+    trained = with_model(base, MODELS[request.param], joint=request.param.startswith("transformer"))
     # Exports take seconds, so the processes of pytest-xdist share them.
     place = tmp_path_factory.getbasetemp()
     folder = (place.parent if "PYTEST_XDIST_WORKER" in os.environ else place) / f"onnx_{request.param}"
