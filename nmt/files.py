@@ -25,6 +25,8 @@ logger = logging.getLogger(__name__)
 
 PART = ".part"
 """The suffix of a file or folder that is still being written."""
+_FORMER = ".former"
+"""The suffix of a folder with what is being replaced, under its own name, until the new one is in its place."""
 _PART_NAME = 50  # characters, of four bytes at most
 NOT_THROUGH_LINKS: int = getattr(os, "O_NOFOLLOW", 0)
 """Makes os.open refuse a symbolic link; Windows has no such flag, and lets only administrators make links."""
@@ -59,45 +61,46 @@ def atomic_folder(path: Path, replace: bool = False) -> Iterator[Path]:
     """Yields a temporary folder to fill. On success it is renamed to `path`; on an error it is deleted.
 
     If `path` is a non-empty folder by then, `replace` decides whether the new folder replaces it or is discarded. A
-    symbolic link at `path` is replaced, not followed.
+    symbolic link at `path` is replaced, not followed. If the process is killed while it replaces a folder, the next
+    writer finds the former one put back.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     remove_abandoned_parts(path.parent, path.name)
-    former = _part_of(path)
     with _new_part(path, Path.mkdir) as part:
         try:
             yield part
             for folder, _, names in os.walk(part):
                 for name in [*names, "."]:
                     _sync(Path(folder, name))
-            replaces = os.path.lexists(path) if replace else path.is_symlink() and not path.is_dir()
-            if replaces:
-                path.rename(former)  # because a rename cannot replace a folder with files in it, nor a link
+            if os.path.lexists(path) if replace else path.is_symlink() and not path.is_dir():
+                # A rename cannot replace a folder with files in it, nor a link.
+                with _new_part(path, Path.mkdir, _FORMER) as former:
+                    try:
+                        path.rename(former / path.name)
+                        part.rename(path)
+                        _sync(path.parent)
+                    finally:
+                        _clear(former)
+                return
             try:
                 part.rename(path)
-            except BaseException as error:
-                if replaces:
-                    former.rename(path)
-                elif isinstance(error, OSError) and path.is_dir():
+            except OSError:
+                if path.is_dir():
                     return  # another process was faster
                 raise
-            try:
-                _sync(path.parent)
-            finally:
-                if replaces:
-                    remove(former)
+            _sync(path.parent)
         finally:
             shutil.rmtree(part, ignore_errors=True)
 
 
 @contextmanager
-def _new_part(path: Path, create: Callable[[Path], None]) -> Iterator[Path]:
+def _new_part(path: Path, create: Callable[[Path], None], suffix: str = PART) -> Iterator[Path]:
     """Creates a file or folder for what will be at `path`, and locks it, so that it is not taken for an abandoned one.
 
     A killed process loses its locks.
     """
     while True:
-        part = _part_of(path)
+        part = _part_of(path, suffix)
         create(part)
         try:
             with _part_lock(part) as is_ours:
@@ -105,7 +108,7 @@ def _new_part(path: Path, create: Callable[[Path], None]) -> Iterator[Path]:
                     yield part
                     return
         except BaseException:
-            remove(part)
+            _clear(part)
             raise
 
 
@@ -132,15 +135,29 @@ def _create_file(path: Path) -> None:
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NOT_THROUGH_LINKS, 0o666))
 
 
-def _part_of(path: Path) -> Path:
+def _part_of(path: Path, suffix: str) -> Path:
     """A new name, which nobody can predict, beside `path`."""
     # Of a long name only the beginning, because a file system limits the length of a name.
-    return path.with_name(f".{path.name[:_PART_NAME]}.{secrets.token_hex(8)}{PART}")
+    return path.with_name(f".{path.name[:_PART_NAME]}.{secrets.token_hex(8)}{suffix}")
 
 
 def is_part(path: Path, name: str) -> bool:
     """Whether a path is what an interrupted writer of a file of that name left behind."""
-    return path.name.startswith(f".{name[:_PART_NAME]}.") and path.suffix == PART
+    return path.name.startswith(f".{name[:_PART_NAME]}.") and path.suffix in (PART, _FORMER)
+
+
+def _parts(folder: Path) -> list[Path]:
+    return [part for suffix in (PART, _FORMER) for part in folder.glob(f".*{suffix}")]
+
+
+def _clear(part: Path) -> None:
+    """Deletes what a writer left behind. What it was replacing is put back first if nothing is in its place."""
+    if part.suffix == _FORMER and part.is_dir() and not part.is_symlink():
+        for former in part.iterdir():
+            path = part.with_name(former.name)
+            if is_part(part, path.name) and not os.path.lexists(path):
+                former.rename(path)
+    remove(part)
 
 
 def _sync(path: Path) -> None:
@@ -164,15 +181,15 @@ def remove(path: Path) -> None:
 
 def remove_parts(folder: Path) -> None:
     """Deletes what interrupted writers left behind in a folder. No other process may be writing there."""
-    for part in folder.glob(f".*{PART}"):
-        remove(part)
+    for part in _parts(folder):
+        _clear(part)
 
 
 def remove_parts_of(path: Path) -> None:
     """Deletes what interrupted writers of a file left behind. No other process may be writing it."""
     for part in path.parent.iterdir():
         if is_part(part, path.name):
-            remove(part)
+            _clear(part)
 
 
 def remove_abandoned_parts(folder: Path, name: str | None = None) -> None:
@@ -183,14 +200,14 @@ def remove_abandoned_parts(folder: Path, name: str | None = None) -> None:
     """
     if fcntl is None:
         return
-    for part in folder.glob(f".*{PART}"):
+    for part in _parts(folder):
         if name is not None and not is_part(part, name):
             continue
         with suppress(OSError):  # gone, or of another user
             handle = os.open(part, os.O_RDONLY | NOT_THROUGH_LINKS)
             try:
                 if _lock_quietly(handle):
-                    remove(part)
+                    _clear(part)
             finally:
                 os.close(handle)
 

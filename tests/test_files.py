@@ -175,6 +175,57 @@ def test_a_folder_that_cannot_be_replaced_comes_back(tmp_path: Path, monkeypatch
     assert [path.name for path in folder.iterdir()] == ["former"]
 
 
+class Killed(BaseException):
+    """Ends a writer as SIGKILL does: nothing is cleaned up."""
+
+
+@pytest.mark.parametrize("name", ["folder", "x" * 60])
+def test_a_writer_killed_while_it_replaces_a_folder_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    folder = tmp_path / name
+    folder.mkdir()
+    (folder / "former").touch()
+    rename = Path.rename
+
+    def killed(path: Path, target: Path) -> Path:
+        if target == folder:
+            raise Killed
+        return rename(path, target)
+
+    with monkeypatch.context() as dying, pytest.raises(Killed), atomic_folder(folder, replace=True) as part:
+        (part / "new").touch()
+        dying.setattr(Path, "rename", killed)
+        dying.setattr(nmt.files, "_clear", lambda part: None)
+        dying.setattr(nmt.files.shutil, "rmtree", lambda *_, **__: None)
+    assert not folder.exists()
+    with pytest.raises(IsADirectoryError), atomic_folder(folder, replace=True) as part:
+        assert [path.name for path in folder.iterdir()] == ["former"]
+        part.write_text("")
+    assert [path.name for path in folder.iterdir()] == ["former"]
+    assert [*tmp_path.iterdir()] == [folder]
+
+
+def test_nobody_takes_the_folder_that_is_being_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "former").touch()
+    rename = Path.rename
+
+    def meanwhile(path: Path, target: Path) -> Path:
+        if target == folder:
+            remove_abandoned_parts(tmp_path, "folder")
+            raise PermissionError
+        return rename(path, target)
+
+    with monkeypatch.context() as failing, pytest.raises(PermissionError), atomic_folder(folder, replace=True) as part:
+        (part / "new").touch()
+        failing.setattr(Path, "rename", meanwhile)
+    assert len([*tmp_path.rglob("former")]) == 1
+    remove_abandoned_parts(tmp_path, "folder")
+    assert [path.name for path in folder.iterdir()] == ["former"]
+
+
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
     with pytest.raises(Mistake, match=r"input is .*, which is a folder; name a file"):
         existing_file("input", tmp_path)
