@@ -5,6 +5,7 @@
 
 import errno
 import os
+import pickle
 import re
 import sys
 import traceback
@@ -16,6 +17,7 @@ from typing import Any, NoReturn
 from nmt.signals import INTERRUPTED, EndedBySignal, keep_signals_in_deletions, on_stop_signals
 
 TERMINATED, CLOSED_PIPE = 143, 141
+_KILLED = -9  # SIGKILL, which Windows does not have
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
 SHOW_TRACEBACK = "NMT_TRACEBACK"
 """The environment variable that, if set, shows the traceback of every error, including a user's mistakes."""
@@ -101,6 +103,31 @@ class MissingFile(Mistake):
 
 class CheckFailed(_Sentence):
     """A failure that is reported in one sentence, such as a failed check or a run that ended early."""
+
+
+def process_ended(process: str, code: int, if_killed: str, otherwise: str) -> str:
+    """The message about a process that ended although it should still be running, with the remedy for each case."""
+    if code == _KILLED:
+        return f"{process} was killed, probably because memory ran out: {if_killed}."
+    how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
+    return f"{process} {how}: {otherwise}."
+
+
+def sendable(error: Exception) -> Exception:
+    """The error with its traceback as a note, because pickling drops the traceback.
+
+    If pickling would lose the error itself, it becomes a RuntimeError with its type, message and notes.
+    """
+    error.add_note("".join(traceback.format_exception(error)))
+    try:
+        if type(pickle.loads(pickle.dumps(error))) is type(error):
+            return error
+    except Exception as reason:  # a class's own pickling can fail in any way
+        error.add_note(f"It was sent as a RuntimeError, because it cannot be pickled: {reason!r}")
+    substitute = RuntimeError(f"{type(error).__name__}: {error}")
+    for note in error.__notes__:
+        substitute.add_note(note)
+    return substitute
 
 
 def report(error: BaseException, prefix: str = "error") -> int:

@@ -193,14 +193,14 @@ def test_a_writer_killed_while_it_replaces_a_folder_loses_nothing(
             raise Killed
         return rename(path, target)
 
-    with monkeypatch.context() as dying, pytest.raises(Killed), atomic_folder(folder, replace=True) as part:
-        (part / "new").touch()
+    with monkeypatch.context() as dying:
         dying.setattr(Path, "rename", killed)
         dying.setattr(nmt.files, "_clear", lambda part: None)
         dying.setattr(nmt.files.shutil, "rmtree", lambda *_, **__: None)
+        with pytest.raises(Killed), atomic_folder(folder, replace=True) as part:
+            (part / "new").touch()
     assert not folder.exists()
     with pytest.raises(IsADirectoryError), atomic_folder(folder, replace=True) as part:
-        assert [path.name for path in folder.iterdir()] == ["former"]
         part.write_text("")
     assert [path.name for path in folder.iterdir()] == ["former"]
     assert [*tmp_path.iterdir()] == [folder]
@@ -218,9 +218,10 @@ def test_nobody_takes_the_folder_that_is_being_replaced(tmp_path: Path, monkeypa
             raise PermissionError
         return rename(path, target)
 
-    with monkeypatch.context() as failing, pytest.raises(PermissionError), atomic_folder(folder, replace=True) as part:
-        (part / "new").touch()
+    with monkeypatch.context() as failing:
         failing.setattr(Path, "rename", meanwhile)
+        with pytest.raises(PermissionError), atomic_folder(folder, replace=True) as part:
+            (part / "new").touch()
     assert len([*tmp_path.rglob("former")]) == 1
     remove_abandoned_parts(tmp_path, "folder")
     assert [path.name for path in folder.iterdir()] == ["former"]

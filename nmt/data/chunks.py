@@ -23,7 +23,7 @@ from nmt.data.seen_texts import SeenTexts, digest
 from nmt.text import Tokenizer, TokenizerPair, changes, normalize
 
 REASONS = ("", "duplicate", "empty", "overlap", "swapped", "too long", "ratio")
-"""Why pairs are dropped; the first entry stands for pairs that are kept."""
+"""Why pairs are dropped; the first entry is for pairs that are kept."""
 _CODES = {reason: code for code, reason in enumerate(REASONS)}
 _DUPLICATE = _CODES["duplicate"]
 

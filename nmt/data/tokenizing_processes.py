@@ -18,18 +18,17 @@ from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, suppress
 from hashlib import blake2b
-from itertools import islice
 from pathlib import Path
 from typing import IO
 
 import nmt
 from nmt.cores import threads_of_process, usable_cores
 from nmt.data.chunks import Chunk, TokenizedChunk, Tokenizing
-from nmt.errors import CheckFailed
+from nmt.errors import CheckFailed, process_ended, sendable
 from nmt.files import PART
 
-_FEW = 5
-"""Corpora with fewer chunks of 10,000 pairs take less CPU time than it takes to start processes and to keep chunks."""
+_FEW = 50_000
+"""Fewer pairs take less CPU time than it takes to start processes and to keep chunks."""
 _MOST_PROCESSES = 16  # the reading process hands out no more work than this
 _AHEAD = 2  # chunks per process that wait for it or for the chunks before them
 _DIGEST = 16  # bytes
@@ -39,7 +38,7 @@ _SIZE = 8  # bytes
 def number_of_processes() -> int:
     """The cores that this process and those that wait for it may use: OMP_NUM_THREADS for each, by default all."""
     cores = usable_cores()
-    if "OMP_NUM_THREADS" in os.environ:
+    if os.environ.get("OMP_NUM_THREADS"):
         cores = min(cores, threads_of_process() * int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
     return min(cores, _MOST_PROCESSES)
 
@@ -49,13 +48,16 @@ def tokenized_chunks(
 ) -> Generator[tuple[Chunk, TokenizedChunk]]:
     """Yields each chunk with the tokenized one, in order.
 
-    Unless there are few chunks, they are tokenized in `processes` processes, and each is kept in a file in `folder`,
+    Unless there are few pairs, they are tokenized in `processes` processes, and each is kept in a file in `folder`,
     whole or not at all, so that an interrupted command does not tokenize it again. Raises ProcessEnded if a process
-    ends.
+    ends or cannot be started, and whatever tokenizing raises.
     """
     chunks = iter(chunks)
-    first = list(islice(chunks, _FEW))
-    if len(first) < _FEW:
+    first, pairs = list[Chunk](), 0
+    while pairs < _FEW and (chunk := next(chunks, None)) is not None:
+        first.append(chunk)
+        pairs += chunk.sources.count("\n") + 1
+    if pairs < _FEW:
         yield from ((chunk, tokenizing(chunk)) for chunk in first)
         return
     folder.mkdir(parents=True, exist_ok=True)
@@ -95,7 +97,7 @@ def tokenized_chunks(
 
 
 class ProcessEnded(CheckFailed):
-    """A process that tokenizes has ended. The finished chunks are kept."""
+    """A process that tokenizes has ended or could not be started. The finished chunks are kept."""
 
 
 class _Processes:
@@ -111,19 +113,28 @@ class _Processes:
     def packed(self, chunk: Chunk) -> bytes:
         """The tokenized chunk, by the process of this thread, which is started when there is work for it."""
         process: subprocess.Popen[bytes] | None = getattr(self._of_thread, "process", None)
+        messages = [pickle.dumps(chunk)]
         if process is None:
             process = self._of_thread.process = self._start()
+            messages.insert(0, self._setup)
         if process.stdin is None or process.stdout is None:
             raise RuntimeError("a process was started without pipes")
         try:
-            _send(process.stdin, pickle.dumps(chunk))
-            content = _receive(process.stdout)
-        except (OSError, EOFError, ValueError) as error:
-            code = process.wait()
+            for message in messages:
+                _send(process.stdin, message)
+            answer = _receive(process.stdout)
+        except (OSError, EOFError, ValueError) as error:  # errors.report takes a broken pipe for a closed output
             raise ProcessEnded(
-                f"A process that tokenizes ended with exit code {code}, perhaps because memory ran out: start the "
-                "command again, which goes on from here; with OMP_NUM_THREADS=1, it starts no processes."
+                process_ended(
+                    "A process that tokenizes",
+                    process.wait(),
+                    if_killed="run the command again to continue; OMP_NUM_THREADS=1 uses less memory",
+                    otherwise="run the command again with OMP_NUM_THREADS=1 to find out why",
+                )
             ) from error
+        content, failure = pickle.loads(answer)
+        if failure is not None:
+            raise failure
         return content
 
     def close(self) -> None:
@@ -145,19 +156,23 @@ class _Processes:
             raise EOFError("closed")
         package = str(Path(nmt.__file__).resolve().parents[1])
         paths = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
-        process = subprocess.Popen(
-            # -P: a file in the working folder must not hide a module.
-            [sys.executable, "-P", "-m", __spec__.name],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=os.environ | {"PYTHONPATH": paths},
-            process_group=0,  # Ctrl-C in a terminal reaches only the command, which then ends its processes
-        )
+        try:
+            process = subprocess.Popen(
+                # -P: a file in the working folder must not hide a module.
+                [sys.executable, "-P", "-m", __spec__.name],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env=os.environ | {"PYTHONPATH": paths},
+                process_group=0,  # Ctrl-C in a terminal reaches only the command, which then ends its processes
+            )
+        except OSError as error:
+            raise ProcessEnded(
+                f"A process that tokenizes could not be started ({error.strerror}): run the command again with "
+                "OMP_NUM_THREADS=1, which starts none."
+            ) from error
         self._started.append(process)
         if self._closed:  # meanwhile
             process.kill()
-        if process.stdin is not None:
-            _send(process.stdin, self._setup)
         return process
 
 
@@ -202,11 +217,17 @@ def _receive(pipe: IO[bytes]) -> bytes:
 
 
 def serve(source: IO[bytes], results: IO[bytes]) -> None:
-    """The main loop of a process: receives a Tokenizing, then chunks, and sends back each tokenized chunk."""
+    """The main loop of a process: receives a Tokenizing, then chunks, and sends back a result or an error for each."""
     with suppress(EOFError, BrokenPipeError):  # the command has ended
         tokenizing: Tokenizing = pickle.loads(_receive(source))
+        answer: tuple[bytes | None, Exception | None]
         while True:
-            _send(results, tokenizing(pickle.loads(_receive(source))).packed())
+            chunk = pickle.loads(_receive(source))
+            try:
+                answer = tokenizing(chunk).packed(), None
+            except Exception as error:
+                answer = None, sendable(error)
+            _send(results, pickle.dumps(answer))
 
 
 if __name__ == "__main__":

@@ -3,17 +3,15 @@
 import errno
 import multiprocessing
 import os
-import pickle
 import signal
 import threading
-import traceback
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, NamedTuple
 
-from nmt.errors import CheckFailed, Mistake
+from nmt.errors import CheckFailed, Mistake, process_ended, sendable
 from nmt.signals import on_stop_signals
 
 
@@ -126,13 +124,14 @@ def _received(worker: _Worker) -> Any:
 def _ended(worker: _Worker) -> CheckFailed:
     """The error for a worker that ended although it should still be running."""
     worker.process.join()
-    code = worker.process.exitcode or 0
-    if code == -signal.SIGKILL:
-        return CheckFailed(
-            "A worker was killed, probably because memory ran out: use fewer workers or a smaller batch_tokens."
+    return CheckFailed(
+        process_ended(
+            "A worker",
+            worker.process.exitcode or 0,
+            if_killed="use fewer workers or a smaller batch_tokens",
+            otherwise="use workers=1 to find out why",
         )
-    how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
-    return CheckFailed(f"A worker {how}: use workers=1 to find out why.")
+    )
 
 
 def _serve(work: Callable[[Any], Any], begin: Callable[[], None] | None, connection: Connection) -> None:
@@ -146,22 +145,7 @@ def _serve(work: Callable[[Any], Any], begin: Callable[[], None] | None, connect
         try:
             connection.send((work(item), None))
         except Exception as error:
-            # Pickling drops the traceback, so it travels as a note.
-            error.add_note("".join(traceback.format_exception(error)))
-            connection.send((None, _picklable(error)))
-
-
-def _picklable(error: Exception) -> Exception:
-    """The error itself or, if pickling would lose it, a RuntimeError with its type, message and notes."""
-    try:
-        if type(pickle.loads(pickle.dumps(error))) is type(error):
-            return error
-    except Exception as reason:  # a class's own pickling can fail in any way
-        error.add_note(f"It was sent as a RuntimeError, because it cannot be pickled: {reason!r}")
-    substitute = RuntimeError(f"{type(error).__name__}: {error}")
-    for note in error.__notes__:
-        substitute.add_note(note)
-    return substitute
+            connection.send((None, sendable(error)))
 
 
 def _exit_with_parent() -> None:

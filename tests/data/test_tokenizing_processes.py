@@ -1,5 +1,6 @@
 """A corpus is the same however many processes tokenize it, and however often they are interrupted."""
 
+import operator
 import os
 import pickle
 import signal
@@ -9,21 +10,24 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from nmt.config.direction import Direction
 from nmt.data import dataset, tokenizing_processes
 from nmt.data.chunks import Chunk, TextFilters, TokenizedChunk, Tokenizing
-from nmt.data.filters import Filters
+from nmt.data.filters import Filters, TextFilter
 from nmt.data.tokenizing_processes import ProcessEnded, number_of_processes, tokenized_chunks
+from nmt.errors import Mistake
+from nmt.files import existing_file
 from nmt.text import TokenizerPair
 
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dataset, "_CHUNK", 17)
-    monkeypatch.setattr(tokenizing_processes, "_FEW", 2)
+    monkeypatch.setattr(tokenizing_processes, "_FEW", 34)
 
 
 @pytest.fixture
@@ -55,7 +59,7 @@ def test_two_processes_write_the_bytes_of_one_and_of_none(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     found = []
-    for number, few in ((1, 10**6), (1, 2), (1 if documents else 2, 2)):
+    for number, few in ((1, 10**6), (1, 34), (1 if documents else 2, 34)):
         monkeypatch.setattr(tokenizing_processes, "_FEW", few)
         monkeypatch.setattr(dataset, "number_of_processes", lambda number=number: number)
         found.append(built(prefixes, pair, tmp_path / f"cache{len(found)}", documents))
@@ -104,13 +108,65 @@ def test_a_process_that_is_killed_is_reported(pair: TokenizerPair, tmp_path: Pat
         next(tokenized)
         for process in children() - before:
             os.kill(process, signal.SIGKILL)
-        with pytest.raises(ProcessEnded, match=r"ended with exit code -9, perhaps .* goes on from here; with OMP_NUM"):
+        with pytest.raises(
+            ProcessEnded, match=r"^A process that tokenizes was killed, probably .* to continue; OMP_NUM"
+        ):
             list(tokenized)
     assert len([*(tmp_path / "parts").iterdir()]) >= 1
     # The same ends the processes of an iterator that is abandoned.
     with closing(tokenized_chunks(chunks, tokenizing(pair), tmp_path / "parts", 2)) as tokenized:
         next(tokenized)
     assert children() <= before
+
+
+def chunks_of(number: int) -> list[Chunk]:
+    return [Chunk(0, f"one {line}", f"một {line}", None) for line in range(number)]
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        (
+            "#!/bin/sh\nexit 3\n",
+            r"^A process that tokenizes ended with exit code 3: run .* OMP_NUM_THREADS=1 to find out",
+        ),
+        ("#!/bin/sh\nkill -15 $$\n", r"^A process that tokenizes was ended by signal 15: run the command again with"),
+        (
+            None,
+            r"^A process that tokenizes could not be started \(No such file.*\): .* OMP_NUM_THREADS=1, which starts",
+        ),
+    ],
+)
+def test_a_process_that_dies_while_it_starts_is_reported(
+    pair: TokenizerPair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str | None, message: str
+) -> None:
+    """A broken pipe would be taken for a closed standard output."""
+    executable = tmp_path / "python"
+    if script is not None:
+        executable.write_text(script)
+        executable.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(executable))
+    large = Chunk(0, "\n".join(["one"] * 99_999), "\n".join(["một"] * 99_999), None)  # more than a pipe holds
+    with pytest.raises(ProcessEnded, match=message):
+        list(tokenized_chunks([large] * 9, tokenizing(pair), tmp_path / "parts", 2))
+
+
+def test_an_error_in_a_process_is_raised_here(pair: TokenizerPair, tmp_path: Path) -> None:
+    checks: list[tuple[Any, type[Exception], str]] = [
+        (operator.truediv, TypeError, r"^unsupported operand"),
+        (existing_file, Mistake, r"^one 0 is một 0, which does not exist; check the path\."),
+    ]
+    for check, error, message in checks:
+        text_filter = TextFilter(set(), set(), check)
+        failing = Tokenizing(Direction("en", "vi"), pair, Filters(), TextFilters(*[text_filter] * 3))
+        with pytest.raises(error, match=message) as raised:
+            list(tokenized_chunks(chunks_of(99), failing, tmp_path / "parts", 2))
+        assert "chunks.py" in raised.value.__notes__[0]
+
+
+def test_many_small_files_with_few_pairs_start_no_process(pair: TokenizerPair, tmp_path: Path) -> None:
+    assert len(list(tokenized_chunks(chunks_of(33), tokenizing(pair), tmp_path / "parts", 2))) == 33
+    assert not (tmp_path / "parts").exists()
 
 
 PARENT = """
@@ -161,7 +217,12 @@ def children(parent: int | None = None) -> set[int]:
 
 @pytest.mark.parametrize(
     ("environment", "number"),
-    [({}, 6), ({"OMP_NUM_THREADS": "2"}, 2), ({"OMP_NUM_THREADS": "1", "LOCAL_WORLD_SIZE": "4"}, 4)],
+    [
+        ({}, 6),
+        ({"OMP_NUM_THREADS": ""}, 6),
+        ({"OMP_NUM_THREADS": "2"}, 2),
+        ({"OMP_NUM_THREADS": "1", "LOCAL_WORLD_SIZE": "4"}, 4),
+    ],
 )
 def test_the_processes_use_the_cores_of_the_command(
     monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], number: int
@@ -174,6 +235,13 @@ def test_the_processes_use_the_cores_of_the_command(
     assert number_of_processes() == number
 
 
-def test_the_processes_do_not_import_torch() -> None:
-    script = "import sys, nmt.data.tokenizing_processes; print({'torch', 'datasets', 'lightning'} & set(sys.modules))"
-    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout == "set()\n"
+def test_the_processes_do_not_import_torch(pair: TokenizerPair, tmp_path: Path) -> None:
+    """Nor does what they unpickle."""
+    (tmp_path / "tokenizing").write_bytes(pickle.dumps(tokenizing(pair)))
+    script = (
+        "import pathlib, pickle, sys, nmt.data.tokenizing_processes;"
+        "pickle.loads(pathlib.Path(sys.argv[1]).read_bytes());"
+        "print({'torch', 'datasets', 'lightning'} & set(sys.modules))"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path / "tokenizing")]
+    assert subprocess.run(command, capture_output=True, text=True).stdout == "set()\n"
