@@ -163,9 +163,9 @@ def test_a_sweep_runs_every_combination(compose: Compose) -> None:
 
 
 def test_a_sweep_finds_choices_by_a_pattern(compose: Compose) -> None:
-    code, jobs = compose("train", "-m", "scorer=glob(g*)", "normalizer=softmax,sparsemax")
+    code, jobs = compose("train", "-m", "scorer=glob(g*)")
     assert code == 0
-    assert [job.config["scorer"]["_target_"].rpartition(".")[2] for job in jobs[::2]] == [
+    assert [job.config["scorer"]["_target_"].rpartition(".")[2] for job in jobs] == [
         "Gaussian",
         "GaussianLearned",
         "General",
@@ -705,8 +705,8 @@ def test_a_job_of_a_sweep_that_leaves_no_record_is_named_and_fails(
             own(path, content)
 
     monkeypatch.setattr(nmt.cli.sweep, "write_json", write)
-    code, jobs = compose("train", "-m", "seed=range(1,4)", "scorer=dot,general")
-    assert (code, len(jobs)) == (1, 6)
+    code, jobs = compose("train", "-m", "seed=range(1,2)", "scorer=dot,general")
+    assert (code, len(jobs)) == (1, 2)
     [sentence] = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
     assert re.match(r"Job 1 \(seed=1 scorer=general\) left no record in /.*: see the logs of the launcher", sentence)
 
