@@ -50,7 +50,7 @@ def serve(job: Job[ServeSettings]) -> None:
         settings.engine,
         settings.cache_dir,
     )
-    gallery.export_all()
+    gallery.prepare_engines()
     gallery.preload()  # so that an error is reported before the first request
     connections = possible_connections(settings.max_connections)
     limits = Limits(

@@ -22,7 +22,7 @@ from nmt.decoding.translatable import UnknownLines
 from nmt.decoding.translation_job import JobFile, Shard, open_job, recorded_engine
 from nmt.decoding.translator import Translation, Translator
 from nmt.errors import Mistake
-from nmt.exports.engine_choice import Chosen, check_for_cluster, chosen_engine
+from nmt.exports.engine_choice import Chosen, check_precision_of_cluster, chosen_engine
 from nmt.files import check_writable, existing_file
 from nmt.pace import Pace
 from nmt.runs.directory import tokenizer_hashes
@@ -78,7 +78,8 @@ def _translate_standard_input(settings: TranslateSettings) -> None:
 def _translate_on_cluster(settings: TranslateSettings) -> None:
     """Translates the parts that are missing in several processes, and prints the files."""
     if settings.engine == "auto":  # every process must use the same one, on whatever machine it is
-        settings = settings.model_copy(update={"engine": "torch"})
+        engine = recorded_engine(Path(str(settings.output))) or "torch"
+        settings = settings.model_copy(update={"engine": engine})
     files = _files_of_cluster(settings)
     if any(file.missing() for file in files):
         everywhere = settings.model_copy(
@@ -109,7 +110,7 @@ def _files_of_cluster(settings: TranslateSettings) -> list[JobFile]:
 
     The runs are loaded on the CPU and freed: the GPU, if this machine has one, is for the processes.
     """
-    check_for_cluster(settings.engine, settings.device, settings.precision)
+    check_precision_of_cluster(settings.engine, settings.device, settings.precision)
     _, _, files = _open_files(settings.model_copy(update={"device": "cpu"}))
     return files
 
@@ -191,9 +192,8 @@ def _report(files: Sequence[JobFile]) -> None:
 
 
 def _load(settings: TranslateSettings) -> tuple[Chosen, Translator]:
-    engine: str = settings.engine
-    needs_torch: str | None = None
-    if engine == "auto":
+    needs_torch = begun_with = None
+    if settings.engine == "auto":
         asked = {
             f"workers={settings.workers}": settings.workers > 1,
             "prefixes": settings.prefixes is not None,
@@ -201,16 +201,17 @@ def _load(settings: TranslateSettings) -> tuple[Chosen, Translator]:
             "minimum_bayes_risk=true": settings.minimum_bayes_risk,
         }
         needs_torch = next((key for key, is_asked in asked.items() if is_asked), None)
-        if settings.output is not None and needs_torch is None:  # a job goes on with the engine that began it
-            engine = recorded_engine(Path(settings.output)) or engine
+        if settings.output is not None:
+            begun_with = recorded_engine(Path(settings.output))
     chosen = chosen_engine(
         settings.run_dir,
         settings.device,
         settings.precision,
-        engine,
+        settings.engine,
         search=settings.search,
         cache_dir=settings.cache_dir,
         needs_torch=needs_torch,
+        begun_with=begun_with,
     )
     if settings.document:
         chosen.runs[0].require_context("document=true")

@@ -1,4 +1,4 @@
-"""The settings of searches and their checks, for those who search with torch and those who search without it."""
+"""Search settings and their checks, without torch."""
 
 from nmt.errors import Mistake
 
@@ -6,6 +6,9 @@ _LARGEST_RATIO = 1000
 _LONGEST = 100_000
 """The largest lengths that a search can be told to reach, in pieces; no text has sentences of this length."""
 _LARGEST_ALPHA, _LARGEST_BETA = 10, 1000
+
+BEAM_SEARCH = "nmt.decoding.beam.BeamSearch"
+"""The `_target_` of a beam search. A user's subclass may find anything, so only torch runs it."""
 
 MAX_BEAM_SIZE = 1000
 """Each hypothesis needs scores for the whole vocabulary: 1000 hypotheses x 32,000 pieces take 128 MB per sentence."""

@@ -10,7 +10,7 @@ from ctranslate2 import specs
 from torch import Tensor, nn
 
 from nmt.attention import MultiHeadAttention
-from nmt.errors import Mistake
+from nmt.exports.damage import Unsupported
 from nmt.exports.folding import Folded, Projection, folded, require_plain_transformer
 from nmt.exports.positions import POSITIONS
 from nmt.models.embeddings import sinusoids
@@ -24,7 +24,7 @@ from nmt.text.tokenizer import BOS, EOS, UNK
 def write_ctranslate2(run: LoadedRun, folder: Path, quantization: str) -> None:
     """Writes the run's model, vocabularies and SentencePiece models to an existing folder.
 
-    Raises Mistake for a model that CTranslate2 does not support.
+    Raises Unsupported for a model that CTranslate2 does not support.
     """
     model = require_plain_transformer(run, "ctranslate2")
     layers: Any = model.encoder, model.decoder  # nn.ModuleList does not know the class of its modules
@@ -106,7 +106,9 @@ def _write_norm(spec: Any, norm: nn.Module, dim: int) -> None:
     elif isinstance(norm, nn.LayerNorm):
         spec.gamma, spec.beta = _array(norm.weight), _array(norm.bias)
     else:
-        raise Mistake(f"ctranslate2 supports only layer_norm and scale_norm, not norm={type(norm).__name__}: use onnx.")
+        raise Unsupported(
+            f"ctranslate2 supports only layer_norm and scale_norm, not norm={type(norm).__name__}: use onnx."
+        )
 
 
 def _array(tensor: Tensor) -> np.ndarray:

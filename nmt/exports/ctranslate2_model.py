@@ -10,7 +10,7 @@ import ctranslate2
 from nmt.config.nodes import Node, make
 from nmt.cores import threads_of_process, usable_cores
 from nmt.decoding.id_search import Hypothesis, IdBatch, Search, SearchTraits
-from nmt.decoding.search_settings import BeamSettings
+from nmt.decoding.search_settings import BEAM_SEARCH, BeamSettings
 from nmt.errors import Mistake
 from nmt.exports.damage import DamagedExport
 from nmt.exports.positions import POSITIONS
@@ -19,10 +19,9 @@ from nmt.text.tokenizer import BOS, PAD, UNK, TokenizerPair
 
 ctranslate2.set_log_level(logging.ERROR)
 
-_BEAM = "nmt.decoding.beam.BeamSearch"
 # These classes hold the same settings, and import no torch.
 _SETTINGS = {
-    _BEAM: "nmt.decoding.search_settings.BeamSettings",
+    BEAM_SEARCH: "nmt.decoding.search_settings.BeamSettings",
     "nmt.decoding.constraints.Constraints": "nmt.decoding.search_settings.ConstraintSettings",
 }
 _ONLY_BEAMS = "engine=ctranslate2 supports only beam search, not search={}: use engine=torch or onnx."
@@ -58,7 +57,7 @@ class CTranslate2Model:
 
     def search(self, node: Node) -> Search:
         """The beam search that a node describes. Raises Mistake for a search that CTranslate2 does not support."""
-        if node.get("_target_") != _BEAM:
+        if node.get("_target_") != BEAM_SEARCH:
             kind = str(node.get("_target_")).rpartition(".")[2].lower()
             raise Mistake(_ONLY_BEAMS.format(kind))
         return self.bind(make(_without_tensors(node), BeamSettings))
@@ -209,4 +208,4 @@ class _Find:
 def _without_tensors(node: Node) -> Node:
     """The node with classes that only hold its settings."""
     inner = {key: _without_tensors(value) if isinstance(value, dict) else value for key, value in node.items()}
-    return {**inner, "_target_": _SETTINGS.get(node["_target_"], node["_target_"])}
+    return inner | {"_target_": _SETTINGS.get(kind, kind)} if (kind := node.get("_target_")) else inner

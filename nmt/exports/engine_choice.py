@@ -1,7 +1,10 @@
 """Decides what translates: torch, or an engine with an exported model. Imports torch only if that has work to do."""
 
+import errno
 import logging
+import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
@@ -11,11 +14,12 @@ from nmt.config.keys import leaves
 from nmt.config.messages import unknown
 from nmt.config.stored import Stored, read_stored
 from nmt.data.cache import content_key, is_whole
-from nmt.errors import Mistake
-from nmt.exports.damage import DamagedExport
+from nmt.decoding.search_settings import BEAM_SEARCH
+from nmt.errors import FULL_DISK, Mistake
+from nmt.exports.damage import DamagedExport, UnreadableExport
 from nmt.exports.export_record import check_files, origin, read_record
 from nmt.exports.extras import check_extra, importing
-from nmt.files import cache_folder, write_json
+from nmt.files import cache_folder, check_writable, remove, write_json
 from nmt.runs.engine import Engine, search_config
 from nmt.runs.reading import StoredRun, read_run
 
@@ -23,12 +27,15 @@ PRECISIONS = ("float32", "int8")
 """Number formats that every engine supports."""
 
 COMPARED = 20
-"""For engine=auto, CTranslate2 has to find torch's translations of this many sentences."""
+"""For engine=auto, CTranslate2 has to find torch's translations of at most this many sentences."""
 
-COMPARED_WELL = "found the same translations as torch when compared"
+MATCHED = "its translations matched torch's"
 
 VERDICT = "verdict.json"
 """What the comparison found, in a folder of the cache."""
+
+_GPU_FILES = ("/dev/nvidiactl", "/dev/kfd")
+_NOT_WRITABLE = (*FULL_DISK, errno.EACCES, errno.EPERM, errno.EROFS)
 
 logger = logging.getLogger(__name__)
 
@@ -53,52 +60,71 @@ def chosen_engine(
     search: Mapping[str, Any],
     cache_dir: str,
     needs_torch: str | None = None,
+    begun_with: str | None = None,
 ) -> Chosen:
     """Opens the runs in these folders with an engine; with 'auto', chooses it and logs why.
 
     `auto` is CTranslate2 if it is installed, if it found the translations of torch when the two were compared once, and
     if it can do what is asked: `search`, as in `search_config`, and what `needs_torch` names if the caller knows that
-    only torch can do it. Raises whatever `load_with_engine` raises.
+    only torch can do it. A job that was begun with another engine goes on with that one. Raises whatever
+    `load_with_engine` raises.
     """
     if engine == "auto":
-        return _chosen_automatically(paths, device, precision, search, cache_dir, needs_torch)
+        run, reason = read_run(paths[0]), needs_torch
+        if len(paths) > 1:
+            reason = reason or f"{len(paths)} runs translate together"
+        if begun_with in (None, "ctranslate2"):
+            opened = reason or ctranslate2_or_why_not(run, device, precision, search, cache_dir)
+            if isinstance(opened, Engine):
+                logger.info("engine=auto: using CTranslate2, whose translations matched torch's")
+                return Chosen([run], opened)
+            reason = opened
+        engine = "torch" if needs_torch else begun_with or "torch"
+        logger.info("engine=auto: using %s: %s", engine, "it began the job" if engine == begun_with else reason)
     if engine != "torch":
         check_supported(engine, device, precision, len(paths))
     if engine == "ctranslate2" and _computes_on_cpu(device):
         run = read_run(paths[0])
-        if opened := _known_export(run, precision, Path(cache_dir)):
-            return Chosen([run], opened)
+        if known := _known_export(run, precision, Path(cache_dir)):
+            return Chosen([run], known)
     chosen = _with_torch(paths, device, precision, engine)
     if engine == "ctranslate2":
-        _remember(chosen.runs[0], precision, Path(cache_dir))
+        _record_match(chosen.runs[0], precision, Path(cache_dir))
     return chosen
 
 
-def _chosen_automatically(
-    paths: Sequence[str],
-    device: str,
-    precision: str,
-    search: Mapping[str, Any],
-    cache_dir: str,
-    needs_torch: str | None,
-) -> Chosen:
-    run = read_run(paths[0])
-    reason = needs_torch or (f"{len(paths)} runs translate together" if len(paths) > 1 else None)
-    opened = reason or ctranslate2_or_why_not(run, device, precision, search, cache_dir)
-    if isinstance(opened, Engine):
-        logger.info("engine=auto: CTranslate2 translates, which %s", COMPARED_WELL)
-        return Chosen([run], opened)
-    logger.info("engine=auto: torch translates (%s)", opened)
-    return _with_torch(paths, device, precision, "torch")
+def why_not_ctranslate2(
+    run: StoredRun, device: str, precision: str, search: Mapping[str, Any], cache_dir: str
+) -> str | None:
+    """The reason to translate with torch; None if CTranslate2 was found to translate like torch with the run.
+
+    They are compared if they have not been before.
+    """
+    compared = _compared_export(run, device, precision, search, cache_dir)
+    return compared if isinstance(compared, str) else None
 
 
 def ctranslate2_or_why_not(
     run: StoredRun, device: str, precision: str, search: Mapping[str, Any], cache_dir: str
 ) -> Engine | str:
-    """CTranslate2 with the run's model, if it was found to translate like torch; else the reason for torch.
+    """CTranslate2 with the run's model, or what `why_not_ctranslate2` returns."""
+    for _ in range(2):
+        folder = _compared_export(run, device, precision, search, cache_dir)
+        if isinstance(folder, str):
+            return folder
+        from nmt.exports.ctranslate2_model import ctranslate2_engine
 
-    They are compared if they have not been before.
-    """
+        try:
+            return ctranslate2_engine(run.tokenizers, folder, "float32", "cpu")
+        except DamagedExport:
+            remove(folder)  # made by a broken disk or another build of CTranslate2: it is made again, once
+    return f"CTranslate2 cannot load {folder}"
+
+
+def _compared_export(
+    run: StoredRun, device: str, precision: str, search: Mapping[str, Any], cache_dir: str
+) -> Path | str:
+    """The folder of an export that was found to translate like the run, or the reason against it."""
     if precision != "float32":
         return f"precision={precision}"
     if reason := _not_compared(run.settings.search, search_config(run.settings.search, search)):
@@ -106,12 +132,22 @@ def ctranslate2_or_why_not(
     try:
         check_extra("ctranslate2")
         if not _computes_on_cpu(device):
-            return f"device={device} is a GPU"
-        return _checked_export(run, Path(cache_dir))
-    except Mistake as error:
+            return "there is a GPU" if device == "auto" else f"device={device}"
+        folder = _cached_export(run, origin(run, "ctranslate2", "float32"), Path(cache_dir))
+        if not is_whole(folder):
+            # Before torch is loaded to compare the two.
+            check_writable("cache_dir/engines", folder.parent)
+            from nmt.exports.engines import export_checked
+
+            export_checked(run, folder)
+        refused = _refused(folder)
+    except (Mistake, UnreadableExport) as error:
         return str(error).rstrip(".")
     except OSError as error:
-        return f"{error.filename or cache_dir}: {error.strerror or error}"
+        if error.errno not in _NOT_WRITABLE:
+            raise
+        return f"{error.filename or cache_dir}: {error.strerror}"
+    return f"{refused}; delete {folder} to compare them again" if refused else folder
 
 
 def _with_torch(paths: Sequence[str], device: str, precision: str, engine: str) -> Chosen:
@@ -123,7 +159,7 @@ def _with_torch(paths: Sequence[str], device: str, precision: str, engine: str) 
     return Chosen([run.stored for run in runs], opened or torch_engine(runs))
 
 
-def check_for_cluster(engine: str, device: str, precision: str) -> None:
+def check_precision_of_cluster(engine: str, device: str, precision: str) -> None:
     """Raises Mistake for a precision that torch does not have on the device, which this machine may lack."""
     if engine == "torch" and device != "auto":
         import torch
@@ -134,9 +170,11 @@ def check_for_cluster(engine: str, device: str, precision: str) -> None:
 
 
 def _computes_on_cpu(device: str) -> bool:
-    """Whether CTranslate2 is to use the CPU: device=auto is the GPU if there is one."""
+    """Whether the CPU translates: with device=auto, if there is no GPU; torch decides whether it can use one."""
     if device != "auto":
         return device == "cpu"
+    if any(map(os.path.exists, _GPU_FILES)):  # of any maker: CTranslate2 does not count all that torch uses
+        return False
     with importing("ctranslate2"):
         import ctranslate2
     return not ctranslate2.get_cuda_device_count()
@@ -147,7 +185,7 @@ def _not_compared(compared: Mapping[str, Any], search: Mapping[str, Any]) -> str
 
     CTranslate2's beams end by another rule, so it finds other translations below the best one.
     """
-    if search["_target_"] != "nmt.decoding.beam.BeamSearch":
+    if search["_target_"] != BEAM_SEARCH:
         return "the search is not a beam search"
     constraints = search.get("constraints") or {}
     for key, value, usual in (
@@ -167,40 +205,25 @@ def _known_export(run: StoredRun, precision: str, cache: Path) -> Engine | None:
     """CTranslate2 with an export that was compared with the run before: the run's own, or one of the cache."""
     from nmt.exports.ctranslate2_model import ctranslate2_engine
 
+    made_from = origin(run, "ctranslate2", precision)
     folder = _own_export(run, precision)
     record = read_record(folder)
-    try:
-        if origin(run, "ctranslate2", precision).items() <= record.items() and _stamp(run, record, cache).is_file():
+    with suppress(DamagedExport):
+        if made_from.items() <= record.items() and _match_file(run, record, cache).is_file():
             check_files(folder, record)
             return ctranslate2_engine(run.tokenizers, folder, precision, "cpu")
-        if precision == "float32" and is_whole(folder := _cached_export(run, cache)):
-            return None if _refused(folder) else ctranslate2_engine(run.tokenizers, folder, precision, "cpu")
-    except DamagedExport:  # it is made again
-        pass
+    with suppress(DamagedExport):
+        folder = _cached_export(run, made_from, cache)
+        if precision == "float32" and is_whole(folder) and not _refused(folder):
+            return ctranslate2_engine(run.tokenizers, folder, precision, "cpu")
     return None
 
 
-def _checked_export(run: StoredRun, cache: Path) -> Engine | str:
-    """CTranslate2 with the export of the cache, which is made and compared if there is none yet; or why it is not used.
-
-    Raises Mistake if the run cannot be compared, and OSError if the cache cannot be written.
-    """
-    from nmt.exports.ctranslate2_model import ctranslate2_engine
-
-    folder = _cached_export(run, cache)
-    if not is_whole(folder):
-        from nmt.exports.engines import export_checked
-
-        cache_folder(cache)
-        export_checked(run, folder)
-    return _refused(folder) or ctranslate2_engine(run.tokenizers, folder, "float32", "cpu")
-
-
-def _cached_export(run: StoredRun, cache: Path) -> Path:
+def _cached_export(run: StoredRun, made_from: Mapping[str, Any], cache: Path) -> Path:
     """The folder of the cache for a run's export; its name changes with everything that the export depends on."""
     settings = run.settings
-    made_from = origin(run, "ctranslate2", "float32"), settings.model, settings.search, version("ctranslate2"), COMPARED
-    return cache / "engines" / content_key(made_from)
+    parts = dict(made_from), settings.model, settings.search, version("ctranslate2"), COMPARED
+    return cache / "engines" / content_key(parts)
 
 
 def _refused(folder: Path) -> str | None:
@@ -211,24 +234,25 @@ def _own_export(run: StoredRun, precision: str) -> Path:
     return run.directory.exports / ("ctranslate2" if precision == "float32" else f"ctranslate2_{precision}")
 
 
-def _stamp(run: StoredRun, record: Mapping[str, Any], cache: Path) -> Path:
+def _match_file(run: StoredRun, record: Mapping[str, Any], cache: Path) -> Path:
     """A file of the cache that says that the run's own export, whose record this is, computes what the run computes.
 
-    Whoever made the run made its export too, so that the record alone proves nothing.
+    The record comes with the run, so it proves nothing by itself.
     """
-    return cache / "engines" / f"{content_key([sorted(record.items()), run.settings.model])}.json"
+    parts = sorted(record.items()), run.settings.model, version("ctranslate2")
+    return cache / "engines" / f"{content_key(parts)}.json"
 
 
-def _remember(run: StoredRun, precision: str, cache: Path) -> None:
+def _record_match(run: StoredRun, precision: str, cache: Path) -> None:
     """Notes that the run's own export has been compared with the run, so that the next command needs no torch."""
     record = read_record(_own_export(run, precision))
     try:
-        stamp = _stamp(run, record, cache_folder(cache))
-        if record and not stamp.is_file():
-            stamp.parent.mkdir(exist_ok=True)
-            write_json(stamp, {"run": str(run.directory.path)})
+        file = _match_file(run, record, cache_folder(cache))
+        if record and not file.is_file():
+            file.parent.mkdir(exist_ok=True)
+            write_json(file, {"run": str(run.directory.path)})
     except (OSError, Mistake) as error:
-        logger.debug("It is not remembered that the export matches: %s", error)
+        logger.debug("Could not record that the export matches the run: %s", error)
 
 
 def check_supported(engine: str, device: str, precision: str, number_of_runs: int) -> None:
@@ -247,4 +271,4 @@ def check_supported(engine: str, device: str, precision: str, number_of_runs: in
     try:
         check_extra(engine)
     except Mistake as error:
-        raise Mistake(f"{error} Or use engine=torch.") from error
+        raise Mistake(f"{str(error).rstrip('.')}, or use engine=torch.") from error

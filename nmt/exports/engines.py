@@ -8,9 +8,11 @@ from pathlib import Path
 from nmt.data.cache import cached_folder
 from nmt.data.corpus import Pairs
 from nmt.errors import CheckFailed, MissingFile, Mistake
+from nmt.exports.damage import Unsupported
 from nmt.exports.engine_choice import COMPARED, VERDICT, check_supported
 from nmt.exports.export_run import comparison_pairs, export_run, open_kept, write_compared
 from nmt.exports.formats import open_engine
+from nmt.exports.parity import Differs
 from nmt.files import check_writable, locked, remove_parts, write_json
 from nmt.runs.engine import Engine
 from nmt.runs.load import LoadedRun, load_run, load_runs
@@ -74,7 +76,7 @@ def load_with_engine(
 def export_checked(run: StoredRun, folder: Path) -> None:
     """Exports a run for CTranslate2 to a folder of the cache, if both find the same translations of a few sentences.
 
-    Else the folder only says why not. Raises MissingFile if there are no sentences to compare.
+    Else the folder only says why not. A failure that says nothing about the model is raised, and not kept.
     """
     on_cpu = load_run(run.directory.path, "cpu")
     sources, references = comparison_pairs(on_cpu)
@@ -84,7 +86,7 @@ def export_checked(run: StoredRun, folder: Path) -> None:
     def fill(part: Path) -> None:
         try:
             parity = write_compared(on_cpu, "ctranslate2", part, "float32", pairs)
-        except (Mistake, CheckFailed) as error:  # the model or its numbers; a full disk raises something else
+        except (Unsupported, Differs) as error:  # anything else may pass
             refused = str(error).removesuffix(" Nothing was written.").rstrip(".")
         else:
             unequal = parity.sentences - round(parity.equal_translations * parity.sentences)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nmt.data.corpus import Pairs, read_aligned, read_parallel
 from nmt.errors import FULL_DISK, MissingFile, Mistake
-from nmt.exports.damage import DamagedExport
+from nmt.exports.damage import DamagedExport, UnreadableExport
 from nmt.exports.export_record import RECORD, check_files, file_digests, origin, read_record
 from nmt.exports.formats import open_engine, open_exported, write_format
 from nmt.exports.parity import BOUNDS, SENTENCES, Parity, compare, computes_alike
@@ -105,8 +105,8 @@ def write_compared(run: LoadedRun, format: str, folder: Path, quantization: str,
     try:
         exported = open_exported(run, format, folder, quantization)
     except DamagedExport as error:
-        # Nobody has had these files in hand, so exporting again does not help.
-        raise RuntimeError(f"The export that was just written as {format} cannot be opened.") from error
+        # These files were just written, so exporting again does not help.
+        raise UnreadableExport(f"The export that was just written as {format} cannot be opened.") from error
     parity = compare(run, exported, *pairs)
     parity.check(quantization)
     record = origin(run.stored, format, quantization)

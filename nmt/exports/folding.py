@@ -12,7 +12,7 @@ from nmt.attention import Attention, MultiHeadAttention
 from nmt.attention.normalizers import Softmax
 from nmt.attention.scorers import Dot, General, NoScore, ScaledDot
 from nmt.attention.windows import Global
-from nmt.errors import Mistake
+from nmt.exports.damage import Unsupported
 from nmt.models import Transformer
 from nmt.models.lstmn import LSTMN
 from nmt.models.norms import LayerNorm
@@ -40,20 +40,20 @@ class Folded(NamedTuple):
 def require_plain_transformer(run: LoadedRun, format: str) -> Transformer:
     """The run's model, if its attention can be folded at every site.
 
-    Otherwise raises a Mistake that names the unsupported choice, its site and a format that supports it.
+    Otherwise raises Unsupported, which names the unsupported choice, its site and a format that supports it.
     """
     model = run.model
     require_no_context(run, format)
     if not isinstance(model, Transformer):
-        raise Mistake(
-            f"{format} supports only Transformers, but {run.directory.path} is a {type(model).__name__} model: "
-            "use onnx."
+        raise Unsupported(
+            f"{format} supports only Transformers, but the model of {run.directory.path} is of the class "
+            f"{type(model).__name__}: use onnx."
         )
     for site, attentions in model.sites.items():
         for choice, part, held in _choices(attentions[0]):
             if not isinstance(part, held):
                 known = ", ".join(_option(kind) for kind in held)
-                raise Mistake(
+                raise Unsupported(
                     f"{format} does not support {choice}={_option(type(part))}, which {run.directory.path} uses "
                     f"at {site}; it supports {known}. Use onnx, which supports every {choice}."
                 )
@@ -61,25 +61,25 @@ def require_plain_transformer(run: LoadedRun, format: str) -> Transformer:
 
 
 def require_no_context(run: LoadedRun, format: str) -> None:
-    """Raises Mistake for a run that reads earlier sentences."""
+    """Raises Unsupported for a run that reads earlier sentences."""
     if run.window.sentences:
-        raise Mistake(
+        raise Unsupported(
             f"{format} supports only models that read one sentence, but {run.directory.path} also reads earlier "
             "ones (context): export the run that it started from, or one trained with context=none."
         )
 
 
 def require_marian_or_pegasus(run: LoadedRun) -> Transformer:
-    """The run's model, if Marian or Pegasus of `transformers` has all its parts; otherwise raises a Mistake."""
+    """The run's model, if Marian or Pegasus of `transformers` has all its parts; otherwise raises Unsupported."""
     model = require_plain_transformer(run, "hugging_face")
     first: Any = model.encoder[0]  # nn.ModuleList does not know the class of its modules
     if not isinstance(first.around_attention.norm, LayerNorm):
-        raise Mistake(
+        raise Unsupported(
             f"hugging_face supports only norm@model=layer_norm, not scale_norm, which {run.directory.path} uses: "
             "use ctranslate2 or onnx, which support both."
         )
     if model.norm_first and not run.tokenizers.joint:
-        raise Mistake(
+        raise Unsupported(
             f"hugging_face does not support model.norm_first=true with tokenizer.joint=false, which "
             f"{run.directory.path} uses, because Pegasus has one vocabulary: use ctranslate2 or onnx, which "
             "support both."
@@ -88,16 +88,16 @@ def require_marian_or_pegasus(run: LoadedRun) -> Transformer:
 
 
 def require_two_graphs(run: LoadedRun) -> None:
-    """Raises Mistake for a model that cannot be written as an encoder and a step in ONNX."""
+    """Raises Unsupported for a model that cannot be written as an encoder and a step in ONNX."""
     path = run.directory.path
     require_no_context(run, "onnx")
     if run.precision != "float32":
-        raise Mistake(
+        raise Unsupported(
             f"onnx is exported from float32 weights, but {path} is loaded with precision={run.precision}: load "
             "it with precision=float32."
         )
     if any(isinstance(module, LSTMN) and name.startswith("encoder") for name, module in run.model.named_modules()):
-        raise Mistake(
+        raise Unsupported(
             f"onnx does not support encoder@model=lstmn, which {path} uses, because it attends to its own "
             "past at every source piece: export a run with another encoder, or use engine=torch."
         )

@@ -46,6 +46,10 @@ class Exported(NamedTuple):
     """The best translation of each line, found with the settings of `comparison_search`."""
 
 
+class Differs(CheckFailed):
+    """The export computes something else than the run."""
+
+
 class Parity(NamedTuple):
     """How closely an exported model matches its run."""
 
@@ -66,15 +70,15 @@ class Parity(NamedTuple):
         )
 
     def check(self, quantization: str) -> None:
-        """Raises CheckFailed if the difference is larger than the number format explains."""
+        """Raises Differs if the difference is larger than the number format explains."""
         bound = BOUNDS[quantization]
         if not math.isfinite(self.largest_difference):
-            raise CheckFailed("The exported model or the run computes NaN or infinity. Nothing was written.")
+            raise Differs("The exported model or the run computes NaN or infinity. Nothing was written.")
         which, difference = (
             ("largest", self.largest_difference) if quantization == "float32" else ("mean", self.mean_difference)
         )
         if difference > bound:
-            raise CheckFailed(
+            raise Differs(
                 f"The exported model does not match the run: the {which} difference in log-probability is "
                 f"{difference:.3g} nats, but {quantization} allows at most {bound:g}. Nothing was written."
             )

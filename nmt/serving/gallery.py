@@ -4,13 +4,13 @@ import logging
 import os
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from nmt.config.direction import Direction
 from nmt.errors import CheckFailed, Mistake, TemplatedMessage
-from nmt.exports.engine_choice import COMPARED_WELL, ctranslate2_or_why_not
+from nmt.exports.engine_choice import MATCHED, ctranslate2_or_why_not, why_not_ctranslate2
 from nmt.exports.engines import load_with_engine
 from nmt.runs.directory import RunDirectory
 from nmt.runs.engine import Engine
@@ -119,8 +119,10 @@ class Gallery:
         """Whether a run is in memory or can be loaded without dropping another one."""
         return self.is_loaded(name) or self.number_loaded < self.max_models
 
-    def export_all(self) -> None:
+    def prepare_engines(self) -> None:
         """Exports the runs that have no export for the engine yet, so that no request has to wait for an export.
+
+        With engine=auto, only finds out which engine translates for each run.
 
         A run whose weights are damaged is broken. Raises whatever else `load_with_engine` raises, including the error
         for a run that the engine does not support.
@@ -128,7 +130,7 @@ class Gallery:
         for name, run in self.offered.items():
             try:
                 if self.engine == "auto":
-                    self._choose(name, read_run(run.path))
+                    self._note_engine(name, why_not_ctranslate2(read_run(run.path), *self._asked))
                 elif self.engine != "torch":
                     load_with_engine([run.path], self.device, self.precision, self.engine)
             except DamagedWeights as error:
@@ -191,14 +193,22 @@ class Gallery:
         """
         return self._loaded[name].engine if usual or self.engine != "auto" else None
 
-    def _choose(self, name: str, run: StoredRun) -> Engine | None:
-        """The engine for a run with engine=auto."""
-        opened = ctranslate2_or_why_not(run, self.device, self.precision, {}, self.cache_dir)
-        engine, why = (None, opened) if isinstance(opened, str) else (opened, COMPARED_WELL)
-        if self.engines.get(name) != (chosen := ("torch" if engine is None else engine.name, why)):
-            logger.info("%s: %s translates (%s)", name, *chosen)
+    @property
+    def _asked(self) -> tuple[str, str, Mapping[str, Any], str]:
+        """What engine=auto is asked to do with every run."""
+        return self.device, self.precision, {}, self.cache_dir
+
+    def _open_chosen(self, name: str, run: StoredRun) -> Engine | None:
+        """The engine for a run with engine=auto; None for torch."""
+        opened = ctranslate2_or_why_not(run, *self._asked)
+        self._note_engine(name, opened if isinstance(opened, str) else None)
+        return None if isinstance(opened, str) else opened
+
+    def _note_engine(self, name: str, why_torch: str | None) -> None:
+        chosen = ("torch", why_torch) if why_torch else ("ctranslate2", MATCHED)
+        if self.engines.get(name) != chosen:
+            logger.info("%s: using %s: %s", name, *chosen)
         self.engines[name] = chosen
-        return engine
 
     def _breaks(self, name: str, error: Exception) -> None:
         self.broken.add(name)
@@ -217,7 +227,7 @@ class Gallery:
                 f"{path} translates {run.direction} now, but is offered for {self.offered[name].direction}: restart "
                 "the server to offer it for its new direction."
             )
-        return _Loaded(state, run, self._choose(name, run.stored) if automatic else engine)
+        return _Loaded(state, run, self._open_chosen(name, run.stored) if automatic else engine)
 
 
 def _finished_runs(folder: Path) -> dict[Path, Direction | None]:

@@ -15,20 +15,29 @@ from jobs import job_of
 
 from nmt.cli.compose import configuration
 from nmt.commands.translate import translate
-from nmt.errors import Mistake
+from nmt.errors import CheckFailed, Mistake
 from nmt.exports import engine_choice, engines, export_run
-from nmt.exports.engine_choice import VERDICT, Chosen, chosen_engine
+from nmt.exports.damage import DamagedExport, UnreadableExport
+from nmt.exports.engine_choice import (
+    VERDICT,
+    Chosen,
+    chosen_engine,
+    ctranslate2_or_why_not,
+    why_not_ctranslate2,
+)
 from nmt.exports.export_record import file_digests
 from nmt.exports.parity import Parity
 from nmt.files import read_json
 from nmt.runs.engine import engine_translator
-from nmt.runs.load import load_run
+from nmt.runs.load import choose_device, load_run
+from nmt.runs.reading import read_run
 from nmt.runs.search import build_translator
 
-pytest.importorskip("ctranslate2")
+ctranslate2 = pytest.importorskip("ctranslate2")
+ctranslate2_model = pytest.importorskip("nmt.exports.ctranslate2_model")
 
 LINES = ["one two three.", "", "four five", "seven"]
-CHECKED = "engine=auto: CTranslate2 translates, which found the same translations as torch when compared"
+CHECKED = "engine=auto: using CTranslate2, whose translations matched torch's"
 
 
 def chosen(run: Path, engine: str = "auto", precision: str = "float32", **settings: Any) -> Chosen:
@@ -106,7 +115,7 @@ def test_what_ctranslate2_does_otherwise_is_left_to_torch(
 ) -> None:
     caplog.set_level(logging.INFO, "nmt")
     assert chosen(run, **changes).engine.name == "torch"
-    assert [record.getMessage() for record in caplog.records] == [f"engine=auto: torch translates ({reason})"]
+    assert [record.getMessage() for record in caplog.records] == [f"engine=auto: using torch: {reason}"]
     assert not Path("cache").exists()
 
 
@@ -131,7 +140,7 @@ def test_without_ctranslate2_torch_translates(
     caplog.set_level(logging.INFO, "nmt")
     monkeypatch.setattr(engine_choice, "check_extra", missing)
     assert chosen(run).engine.name == "torch"
-    assert "torch translates (ctranslate2 needs the package ctranslate2, which is not installed" in caplog.text
+    assert "using torch: ctranslate2 needs the package ctranslate2, which is not installed" in caplog.text
 
 
 def test_an_export_that_translates_differently_is_refused_once(
@@ -147,9 +156,10 @@ def test_an_export_that_translates_differently_is_refused_once(
     monkeypatch.setattr(export_run, "compare", differing)
     for _ in range(2):
         assert chosen(run).engine.name == "torch"
-    assert "engine=auto: torch translates (they translate 1 of 20 sentences differently)" in caplog.messages
-    assert len(calls) == 1
     [folder] = cached()
+    refused = f"they translate 1 of 20 sentences differently; delete {folder} to compare them again"
+    assert f"engine=auto: using torch: {refused}" in caplog.messages
+    assert len(calls) == 1
     assert sorted(path.name for path in folder.iterdir()) == ["sha256.json", VERDICT], "the model is not kept"
 
 
@@ -162,6 +172,113 @@ def test_nothing_is_kept_of_an_export_that_fails(run: Path, monkeypatch: pytest.
         assert chosen(run).engine.name == "torch"
     assert cached() == []
     assert chosen(run).engine.name == "ctranslate2"
+
+
+@pytest.mark.parametrize(
+    "error", [Mistake("ctranslate2 needs the package x."), UnreadableExport("It cannot be opened.")]
+)
+def test_a_failure_that_says_nothing_about_the_model_is_not_kept(
+    run: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
+) -> None:
+    caplog.set_level(logging.INFO, "nmt")
+
+    def failing(*_: Any) -> None:
+        raise error
+
+    with monkeypatch.context() as failure:
+        failure.setattr(engines, "write_compared", failing)
+        assert chosen(run).engine.name == "torch"
+    assert f"engine=auto: using torch: {str(error)[:-1]}" in caplog.messages
+    assert cached() == []
+    assert chosen(run).engine.name == "ctranslate2"
+
+
+def test_a_broken_disk_is_neither_hidden_nor_kept(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for error, raised in (
+        (CheckFailed("valid.en cannot be read."), CheckFailed),
+        (OSError(errno.EIO, os.strerror(errno.EIO), "valid.en"), OSError),
+    ):
+
+        def failing(*_: Any, error: Exception = error) -> None:
+            raise error
+
+        monkeypatch.setattr(engines, "comparison_pairs", failing)
+        with pytest.raises(raised):
+            chosen(run)
+    assert not Path("cache/engines").exists()
+
+
+def test_a_model_that_cannot_be_exported_is_refused_once(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = run / "config.yaml"
+    config.write_text(config.read_text().replace("normalizers.Softmax", "normalizers.Sparsemax"))
+    stored = read_run(run)
+    refused = ctranslate2_or_why_not(stored, "cpu", "float32", {}, "cache")
+    [folder] = cached()
+    assert str(refused).startswith("ctranslate2 does not support normalizer=sparsemax")
+    assert str(refused).endswith(f"; delete {folder} to compare them again")
+    monkeypatch.setattr(engines, "load_run", None)
+    assert why_not_ctranslate2(stored, "cpu", "float32", {}, "cache") == refused
+
+
+def test_an_export_of_the_cache_that_cannot_be_loaded_is_made_again_once(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen(run)
+    stored, made, own = read_run(run), list[Path](), ctranslate2_model.ctranslate2_engine
+    made_again = engines.export_checked
+    monkeypatch.setattr(engines, "export_checked", lambda run, folder: made.append(folder) or made_again(run, folder))
+
+    def damaged(*_: Any) -> None:
+        raise DamagedExport("It cannot be loaded.")
+
+    with monkeypatch.context() as damage:
+        damage.setattr(ctranslate2_model, "ctranslate2_engine", lambda *given: own(*given) if made else damaged())
+        assert chosen(run).engine.name == "ctranslate2"
+        assert made == cached()
+        damage.setattr(ctranslate2_model, "ctranslate2_engine", damaged)
+        damage.setattr(engines, "export_checked", lambda _, folder: shutil.copytree("kept", folder))
+        shutil.copytree(made[0], "kept")
+        refused = ctranslate2_or_why_not(stored, "cpu", "float32", {}, "cache")
+        assert refused == f"CTranslate2 cannot load {made[0]}"
+
+
+def test_a_cache_that_cannot_be_written_is_found_before_torch_is_loaded(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("cache").write_text("")
+    monkeypatch.setattr(engines, "load_run", None)
+    refused = ctranslate2_or_why_not(read_run(run), "cpu", "float32", {}, "cache")
+    assert refused == "cache_dir/engines is cache/engines, but cache is a file; choose another folder"
+
+
+@pytest.mark.parametrize("seen_by", ["ctranslate2", "files"])
+def test_torch_decides_whether_it_uses_a_gpu(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, seen_by: str
+) -> None:
+    caplog.set_level(logging.INFO, "nmt")
+    monkeypatch.setattr(engine_choice, "_GPU_FILES", [str(tmp_path)] if seen_by == "files" else [])
+    monkeypatch.setattr(ctranslate2, "get_cuda_device_count", lambda: int(seen_by == "ctranslate2"))
+    engine = chosen_engine([str(run)], "auto", "float32", "auto", search={}, cache_dir="cache").engine
+    assert (engine.name, engine.device) == ("torch", choose_device("auto").type)
+    assert caplog.messages == ["engine=auto: using torch: there is a GPU"]
+
+
+def test_if_the_export_of_a_run_is_damaged_that_of_the_cache_is_used(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen(run, "ctranslate2")
+    chosen(run)
+    (run / "exports/ctranslate2/model.bin").write_bytes(b"damaged")
+    monkeypatch.setattr(engines, "load_runs", None)
+    assert chosen(run, "ctranslate2").engine.name == "ctranslate2"
+
+
+def test_another_version_of_ctranslate2_is_compared_again(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen(run, "ctranslate2")
+    stored = read_run(run)
+    assert engine_choice._known_export(stored, "float32", Path("cache")) is not None
+    monkeypatch.setattr(engine_choice, "version", lambda _: "another")
+    assert engine_choice._known_export(stored, "float32", Path("cache")) is None
 
 
 def test_a_run_that_has_changed_and_an_export_with_a_changed_byte_are_compared_again(run: Path) -> None:
@@ -221,3 +338,7 @@ def test_a_job_goes_on_with_the_engine_that_began_it(run: Path) -> None:
     assert Path("other/test.vi").read_text() == Path("out/test.vi").read_text()
     with pytest.raises(Mistake, match="whose job was started with engine=ctranslate2, not torch: write the same"):
         translated(engine="torch", output="other")
+    shutil.rmtree("cache")
+    shutil.rmtree(run / "exports")
+    translated(engine="auto", output="other")
+    assert not (run / "exports").exists(), "engine=auto keeps its export in the cache, also of a job that goes on"

@@ -363,7 +363,9 @@ def test_a_model_is_refused_before_a_missing_package(run: Path, monkeypatch: pyt
         raise extras.metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(extras.metadata, "version", missing)
-    with pytest.raises(Mistake, match=f"{format} supports only Transformers, but .* is a Identity model: use onnx"):
+    with pytest.raises(
+        Mistake, match=f"{format} supports only Transformers, but the model of .* is of the class Identity: use onnx"
+    ):
         formats.write_format(recurrent, format, run, "float32")
 
 

@@ -102,7 +102,7 @@ def test_a_run_that_the_engine_does_not_support_stops_the_server(folder: Path, m
     monkeypatch.chdir(folder)
     found = Gallery([folder / "maps_luong"], "cpu", "float32", 1, "ctranslate2")
     with pytest.raises(Mistake, match=r"^ctranslate2 supports only Transformers.*use onnx\. Or use engine=torch\.$"):
-        found.export_all()
+        found.prepare_engines()
 
 
 def test_every_run_that_is_served_is_exported_first(
@@ -112,10 +112,10 @@ def test_every_run_that_is_served_is_exported_first(
         shutil.copytree(folder / "maps_luong", tmp_path / name)
     asked: list[Any] = []
     monkeypatch.setattr(nmt.serving.gallery, "load_with_engine", lambda *given: asked.append(given))
-    Gallery([tmp_path], "cpu", "int8", 1, "onnx").export_all()
+    Gallery([tmp_path], "cpu", "int8", 1, "onnx").prepare_engines()
     assert asked == [([tmp_path / name], "cpu", "int8", "onnx") for name in ("a", "b")]
     asked.clear()
-    gallery(tmp_path).export_all()
+    gallery(tmp_path).prepare_engines()
     assert asked == []
 
 
@@ -123,16 +123,21 @@ def test_the_engine_is_chosen_for_each_run(folder: Path, tmp_path: Path, monkeyp
     """What it chose and why is in /v1/runs; CTranslate2 gets only short texts with one translation and no prefix."""
     shutil.copytree(folder / "maps_luong", tmp_path / "a")
     monkeypatch.setattr(nmt.serving.gallery, "ctranslate2_or_why_not", lambda *_: "reason")
+    monkeypatch.setattr(nmt.serving.gallery, "why_not_ctranslate2", lambda *_: "reason")
     found = Gallery([tmp_path], "cpu", "float32", 1, "auto")
-    found.export_all()
+    found.prepare_engines()
+    assert found.engines == {"a": ("torch", "reason")}
     found.load("a")
     assert found.engines == {"a": ("torch", "reason")}
     assert found.engine_of("a") is None
     engine: Any = Engine("ctranslate2", "float32", "cpu", None, None, bind=print, forced_log_probs=print)  # type: ignore[arg-type]
     monkeypatch.setattr(nmt.serving.gallery, "ctranslate2_or_why_not", lambda *_: engine)
+    monkeypatch.setattr(nmt.serving.gallery, "why_not_ctranslate2", lambda *_: None)
     found = Gallery([tmp_path], "cpu", "float32", 1, "auto")
+    found.prepare_engines()
+    assert found.engines["a"][0] == "ctranslate2"
     found.load("a")
-    assert found.engines == {"a": ("ctranslate2", "found the same translations as torch when compared")}
+    assert found.engines == {"a": ("ctranslate2", "its translations matched torch's")}
     assert (found.engine_of("a"), found.engine_of("a", usual=False)) == (engine, None)
 
 
