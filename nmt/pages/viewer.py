@@ -9,6 +9,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from hashlib import blake2b
 from itertools import count, islice
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
@@ -102,8 +103,8 @@ def write_viewer(path: Path, runs: Sequence[ViewedRun]) -> None:
     If there are more than a thousand sentences, their maps are in scripts in the folder viewer_sentences beside the
     page, which adds them as they are needed. Weights are rounded to multiples of 1/255, so a weight on the page is off
     by at most 0.002. Entropies are computed from the exact weights. Only one sentence is in memory at a time. Raises
-    Mistake, and leaves no file, if there are no runs, if a run has no sentences, if a sentence has no maps, or if a
-    weight is not in [0, 1]; ValueError if a run contains a sentence twice.
+    Mistake, and leaves no file, if there are no runs, if viewer_sentences has other files, if a run has no sentences,
+    if a sentence has no maps, or if a weight is not in [0, 1]; ValueError if a run contains a sentence twice.
     """
     if not runs:
         raise Mistake("There are no runs to view; pass at least one run with its sentences.")
@@ -120,6 +121,7 @@ def write_viewer(path: Path, runs: Sequence[ViewedRun]) -> None:
             index: dict[str, Any] = {"scripts": None, "runs": entries}
         else:
             page.write(before.replace("script-src 'unsafe-inline'", "script-src 'unsafe-inline' 'self' file:"))
+            _check_scripts(path.with_name(SENTENCES))
             folder = stack.enter_context(atomic_folder(path.with_name(SENTENCES), replace=True))
             index = {
                 "scripts": {"folder": SENTENCES, "sentences": _IN_SCRIPT},
@@ -129,6 +131,16 @@ def write_viewer(path: Path, runs: Sequence[ViewedRun]) -> None:
         page.write(after)
     if in_page:
         remove_scripts(path.parent)
+
+
+def _check_scripts(folder: Path) -> None:
+    """Raises Mistake if the folder, which will be replaced, has more than scripts."""
+    if folder.is_dir() and not folder.is_symlink():
+        for file in sorted(folder.iterdir()):
+            if not _SCRIPT.fullmatch(file.name):
+                raise Mistake(
+                    f"{folder} contains {file.name}, but the page replaces this folder: move that file elsewhere."
+                )
 
 
 def remove_scripts(folder: Path) -> None:
@@ -163,7 +175,7 @@ def _write_run(page: TextIO, number: int, run: ViewedRun) -> dict[str, Any]:
 
 def _write_scripts(folder: Path, number: int, run: ViewedRun) -> dict[str, Any]:
     """Writes a run's sentences into scripts and returns its entry in the index."""
-    labels: list[dict[str, Any]] = []
+    labels, digests = list[dict[str, Any]](), list[str]()
     sentences = iter(_checked(run))
     for script in count():
         start, details = len(labels), []
@@ -173,9 +185,12 @@ def _write_scripts(folder: Path, number: int, run: ViewedRun) -> dict[str, Any]:
             details.append(_details(sentence) | {"weights": weights})
         if not details:
             break
-        text = f"addSentences({number},{start},{_json(details)});\n"
+        content = _json(details)
+        # The page refuses a script of another page, which a later export may have put there.
+        digests.append(blake2b(content.encode(), digest_size=8).hexdigest())
+        text = f'addSentences({number},{start},"{digests[-1]}",{content});\n'
         (folder / f"{number}-{script}.js").write_text(text, encoding="utf-8")
-    return {"name": run.name, "sentences": labels}
+    return {"name": run.name, "sentences": labels, "digests": digests}
 
 
 def _checked(run: ViewedRun) -> Iterator[SentenceMaps]:

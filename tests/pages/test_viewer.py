@@ -40,8 +40,14 @@ def test_a_large_page_has_its_sentences_in_scripts_and_a_small_one_removes_them(
     large = page.read_text(encoding="utf-8")
     assert "weights-0" not in large
     assert all(f'"label":"{line}: ' in large for line in range(1, 6))
-    assert (scripts / "0-1.js").read_text(encoding="utf-8").startswith('addSentences(0,2,[{"sequences":')
+    assert (scripts / "0-1.js").read_text(encoding="utf-8").startswith('addSentences(0,2,"')
     (scripts / "mine.txt").touch()
+    with pytest.raises(
+        Mistake, match=r"viewer_sentences contains mine\.txt, but the page .*: move that file elsewhere"
+    ):
+        write_viewer(page, [ViewedRun("a run", [sentence(line) for line in range(1, 6)], 5)])
+    assert page.read_text(encoding="utf-8") == large
+    assert len([*scripts.iterdir()]) == 4
     write_viewer(page, [ViewedRun("a run", [sentence(1)], 1)])
     assert [file.name for file in scripts.iterdir()] == ["mine.txt"]
 

@@ -466,3 +466,15 @@ def test_a_page_of_many_sentences_adds_them_when_they_are_shown(visit: Open, pag
     expect(page.locator("#status")).to_contain_text("viewer_sentences/0-2.js is missing: keep it beside")
     (pages / "many" / "away.js").rename(pages / "many" / "viewer_sentences" / "0-2.js")
     faults.clear()  # the browser reports the missing file
+    # A later export of other maps has replaced a script.
+    script = pages / "many" / "viewer_sentences" / "0-2.js"
+    text = script.read_text(encoding="utf-8")
+    script.write_text(text.replace('"', '"0', 1), encoding="utf-8")
+    page.select_option("#sentence", "3")
+    page.select_option("#sentence", "4")
+    expect(page.locator("#status")).to_contain_text("This page is older than its files (viewer_sentences/0-2.js)")
+    script.write_text(text, encoding="utf-8")
+    page.select_option("#sentence", "3")
+    page.select_option("#sentence", "4")
+    expect(page.locator(".tokens[data-side=source] .token").first).to_be_visible()
+    expect(page.locator("#status")).not_to_contain_text("older")

@@ -5,7 +5,7 @@ import { darkness } from "./colors.js";
 import { clamp, element, fillSelect, hasModifier, make } from "./dom.js";
 import { fillPage, otherLanguage } from "./language.js";
 import { MEAN, SITES, choicesOf } from "./map.js";
-import { kind, nameOf, pairs, runs } from "./viewer/data.js";
+import { ScriptError, kind, nameOf, pairs, runs } from "./viewer/data.js";
 import { Panel, labelsOf } from "./viewer/panel.js";
 import { TERMS, label } from "./viewer/texts.js";
 import { activePlace, openSecond, readView, unpin, view, writeView } from "./viewer/view.js";
@@ -40,7 +40,8 @@ async function refresh() {
   try {
     await Promise.all(shown.map((panel) => panel.arrival()));
   } catch (error) {
-    element.status.textContent = label("missingFile", /** @type {Error} */ (error).message);
+    if (!(error instanceof ScriptError)) throw error;
+    if (ticket === latestTicket) element.status.textContent = label(error.key, error.message);
     return;
   }
   if (ticket !== latestTicket) return;

@@ -23,7 +23,7 @@ import { label } from "./texts.js";
  * @property {Record<string, Site>} sites
  * @property {Record<string, string>} [weights] by site; on a page that contains all sentences, elements hold them
  *
- * @typedef {{ name: string, sentences: Sentence[] }} Run
+ * @typedef {{ name: string, sentences: Sentence[], digests?: string[] }} Run of a page with scripts, with their digests
  */
 
 /** @type {{ runs: Run[], scripts: { folder: string, sentences: number } | null }} */
@@ -47,17 +47,27 @@ export const keyOf = (sentence) => `${sentence.line}.${sentence.rank}`;
 export const pairs = [...new Map(runs.flatMap((run) => run.sentences).reverse().map((sentence) => [keyOf(sentence), sentence])).values()];
 pairs.sort((one, other) => one.line - other.line || one.rank - other.rank);
 
+/** Why the maps of a sentence cannot be shown: a script that is missing, or that belongs to another page. */
+export class ScriptError extends Error {
+  /** @param {"missingFile" | "olderPage"} key of the label that says so @param {string} file */
+  constructor(key, file) {
+    super(file);
+    this.key = key;
+  }
+}
+
 /** @type {Map<string, Promise<void>>} */
 const arrivals = new Map();
 
 // A page that opens from disk cannot fetch a file, but it can add a script, which calls this function.
 Object.assign(window, {
-  addSentences(/** @type {number} */ run, /** @type {number} */ start, /** @type {Partial<Sentence>[]} */ sentences) {
+  addSentences(/** @type {number} */ run, /** @type {number} */ start, /** @type {string} */ digest, /** @type {Partial<Sentence>[]} */ sentences) {
+    if (!scripts || runs[run]?.digests?.[start / scripts.sentences] !== digest) return; // of another page
     sentences.forEach((sentence, i) => Object.assign(runs[run].sentences[start + i], sentence));
   },
 });
 
-/** Waits until a sentence of a run has its maps. Fails if their file is missing. @param {number} run @param {number} place @returns {Promise<void>} */
+/** Waits until a sentence of a run has its maps. Fails with a ScriptError. @param {number} run @param {number} place @returns {Promise<void>} */
 export function arrival(run, place) {
   if (!scripts || place < 0) return Promise.resolve();
   const name = `${scripts.folder}/${run}-${Math.floor(place / scripts.sentences)}.js`;
@@ -66,8 +76,9 @@ export function arrival(run, place) {
   /** @type {Promise<void>} */
   const loading = new Promise((resolve, reject) => {
     const script = document.createElement("script");
-    script.onload = () => resolve();
-    script.onerror = () => { arrivals.delete(name); reject(new Error(name)); };
+    const fail = (/** @type {"missingFile" | "olderPage"} */ key) => { arrivals.delete(name); reject(new ScriptError(key, name)); };
+    script.onload = () => "sites" in runs[run].sentences[place] ? resolve() : fail("olderPage");
+    script.onerror = () => fail("missingFile");
     script.src = name;
     document.head.append(script);
   });
