@@ -8,7 +8,7 @@ import tempfile
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import chain, islice
 from pathlib import Path
@@ -21,7 +21,7 @@ from nmt.config.fields import Positive
 from nmt.config.stored import Count, Number, Stored, read_stored
 from nmt.data.cache import file_digest
 from nmt.errors import Mistake
-from nmt.files import PART, remove_parts, subfolder, write_text
+from nmt.files import PART, atomic_write, remove_parts, subfolder, write_text
 from nmt.maps.attention_map import AttentionMap, EarlierPair, Labels, LocalWindow, SentenceMaps, site_labels
 from nmt.maps.words import word_ids
 
@@ -153,21 +153,23 @@ class MapFolder:
         """
         wanted = set(self.lines if lines is None else lines)
         self.check_lines(wanted)
+        entries_of = dict[str, list[Mapping[str, Any]]]()
+        for entry in self.manifest["sentences"]:
+            entries_of.setdefault(entry["file"], []).append(entry)
         checked = set[str]()
         with closing(_Archives()) as archives:
             for entry in self.manifest["sentences"]:
                 if entry["line"] in wanted:
                     if entry["file"] not in checked:
-                        self._check(entry["file"])
+                        self._check(entry["file"], entries_of[entry["file"]])
                         checked.add(entry["file"])
                     yield self._read(entry, archives)
 
-    def _check(self, name: str) -> None:
+    def _check(self, name: str, entries: Sequence[Mapping[str, Any]]) -> None:
         """Raises Mistake unless a file of maps is the one that was written."""
         # The manifest may come from an untrusted source: a name in it must not lead out of the folder.
         if not _FILE.fullmatch(name):
             raise Mistake(f"{self.path / MANIFEST} names '{name}', which is not a file of maps: export the maps again.")
-        entries = [entry for entry in self.manifest["sentences"] if entry["file"] == name]
         most_bytes = sum(array.most_bytes for entry in entries for array in self._known_arrays(entry).values())
         path = self.path / name
         # Before the digest, because a file may consist of holes. Incompressible arrays need half of this.
@@ -384,7 +386,10 @@ def _write_files(folder: Path, sentences: Iterator[SentenceMaps]) -> list[dict[s
     entries = []
     for number, first in enumerate(sentences, start=1):
         name = f"{number:05}.npz"
-        with zipfile.ZipFile(folder / name, "w", zipfile.ZIP_DEFLATED) as archive:
+        with (
+            atomic_write(folder / name) as part,  # on the disk before the manifest
+            zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive,
+        ):
             in_file = [_write(archive, item) for item in chain([first], islice(sentences, _IN_FILE - 1))]
         digest = file_digest(folder / name)
         entries += [{**entry, "file": f"{_FOLDER}/{name}", "sha256": digest} for entry in in_file]

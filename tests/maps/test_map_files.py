@@ -4,7 +4,9 @@ import os
 import tracemalloc
 import warnings
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -315,3 +317,30 @@ def test_an_incomplete_manifest_is_refused(tmp_path: Path, path: tuple[str, ...]
     file.write_text(json.dumps(manifest), encoding="utf-8")
     with pytest.raises(Mistake, match="export the maps again"):
         MapFolder(tmp_path)
+
+
+def test_files_are_on_the_disk_before_the_manifest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced, fsync = set[int](), os.fsync
+
+    def recorded(handle: int) -> None:
+        synced.add(os.fstat(handle).st_ino)
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", recorded)
+    folder = write_maps(tmp_path, [sentence(1)], SITES, {"lines": 9})
+    assert {file.stat().st_ino for file in folder.path.rglob("*.npz")} <= synced
+
+
+def test_reading_a_file_does_not_search_the_whole_manifest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nmt.maps.map_files._IN_FILE", 1)
+    folder = write_maps(tmp_path, [sentence(line) for line in range(1, 10)], SITES, {"lines": 9})
+    searches = list[int]()
+
+    class Entries(list[Any]):
+        def __iter__(self) -> Iterator[Any]:
+            searches.append(1)
+            return super().__iter__()
+
+    folder.manifest["sentences"] = Entries(folder.manifest["sentences"])
+    assert len([*folder.sentences()]) == 9
+    assert len(searches) < 9
