@@ -13,16 +13,17 @@ import datasets
 from nmt.config.direction import Direction
 from nmt.data.fetch import DownloadFailed
 from nmt.errors import Mistake
-from nmt.files import atomic_write
+from nmt.files import atomic_write, write_text
 
 logger = logging.getLogger(__name__)
 
 _NAME = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
-_FOLDER = ("/", "./", "../")
+_FOLDER_PREFIXES = ("/", "./", "../")
 """How the name of a folder begins; any other name is that of a dataset on the Hub."""
 # The names of splits on the Hub, and our names for them.
 _SPLITS = {"validation": "valid", "dev": "valid"}
-_ADVICE = ("Check its name and the network connection.", "Check the files in the folder.")
+_ORIGIN = ".origin"
+"""The file that names the folder whose dataset is stored here; another folder can have the same name."""
 _LINE_END = re.compile(r"[\r\n]+")
 _LOG_EVERY = 100_000
 
@@ -32,7 +33,7 @@ def checked_name(name: str) -> str:
 
     Raises Mistake for a folder that does not exist, and for a name that is malformed or is also a local path.
     """
-    if name.startswith(_FOLDER):
+    if name.startswith(_FOLDER_PREFIXES):
         if not Path(name).is_dir():
             raise Mistake(
                 f"There is no folder {name}; check the path, or write hub:OWNER/SET for a dataset on the Hub."
@@ -50,7 +51,7 @@ def checked_name(name: str) -> str:
 
 def stored_name(name: str) -> str:
     """The name under which a dataset is stored, and by which data.name refers to it."""
-    return Path(name).resolve().name if name.startswith(_FOLDER) else name
+    return Path(name).resolve().name if name.startswith(_FOLDER_PREFIXES) else name
 
 
 def write_splits(name: str, config: str | None, languages: Direction, folder: Path) -> list[Path]:
@@ -58,8 +59,15 @@ def write_splits(name: str, config: str | None, languages: Direction, folder: Pa
 
     Each row is a pair: either its column 'translation' maps languages to texts, or it has one column per language. Line
     ends inside a text become spaces. Existing files are kept. Raises DownloadFailed if the dataset cannot be loaded,
-    and Mistake if it lacks the configuration or a language, or has two validation splits.
+    and Mistake if it lacks the configuration or a language, has two validation splits, or if the files are those of
+    another folder.
     """
+    origin = str(Path(name).resolve()) if name.startswith(_FOLDER_PREFIXES) else ""
+    stored = (folder / _ORIGIN).read_text(encoding="utf-8") if (folder / _ORIGIN).is_file() else origin
+    if stored != origin:
+        raise Mistake(
+            f"{folder} has the files of {stored}, not of {origin}: choose another folder with out=, or delete it."
+        )
     codes = [languages.source, languages.target]
     dataset = _loaded(name, config)
     splits = {split: _SPLITS.get(split, split) for split in dataset}
@@ -69,6 +77,8 @@ def write_splits(name: str, config: str | None, languages: Direction, folder: Pa
             "another hub_config, if there is one."
         )
     columns = {split: _columns(name, rows.features, codes) for split, rows in dataset.items()}
+    if origin:
+        write_text(folder / _ORIGIN, origin)  # first, because the command may be interrupted between two splits
     written = []
     for split, rows in dataset.items():
         paths = [folder / f"{splits[split]}.{code}" for code in codes]
@@ -96,9 +106,11 @@ def _loaded(name: str, config: str | None) -> Any:
             known = datasets.get_dataset_config_names(name)
             if (config or datasets.get_dataset_default_config_name(name)) not in known:
                 raise Mistake(f"Dataset '{name}' needs another hub_config: {_shortened(error)}") from error
-        raise DownloadFailed(
-            f"Dataset '{name}' could not be loaded. {_ADVICE[name.startswith(_FOLDER)]} {_shortened(error)}"
-        ) from error
+        if name.startswith(_FOLDER_PREFIXES):
+            advice = "Check the files in the folder."
+        else:
+            advice = "Check its name and the network connection."
+        raise DownloadFailed(f"Dataset '{name}' could not be loaded. {advice} {_shortened(error)}") from error
 
 
 def _shortened(error: Exception) -> str:

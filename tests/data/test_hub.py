@@ -34,7 +34,7 @@ def test_every_split_becomes_aligned_files(tmp_path: Path, nested: bool) -> None
     rows = [{"translation": pair} if nested else {**pair, "id": 7} for pair in PAIRS]
     written = write_splits(a_set(tmp_path / "set", rows), None, LANGUAGES, tmp_path / "out")
     assert {path.name for path in written} == {"train.en", "train.vi", "valid.en", "valid.vi"}
-    assert set((tmp_path / "out").iterdir()) == set(written)
+    assert set((tmp_path / "out").iterdir()) == {*written, tmp_path / "out" / ".origin"}
     for split in ("train", "valid"):
         files = (tmp_path / "out" / f"{split}.{language}" for language in ("en", "vi"))
         assert read_parallel(*files) == (["one", "two lines", "\u2028"], ["một", "hai", ""])
@@ -113,7 +113,7 @@ def test_existing_files_are_kept_and_an_interruption_leaves_nothing(
         broken.setattr("nmt.data.hub._LINE_END", type("Ends", (), {"sub": breaks}))
         with pytest.raises(KeyboardInterrupt):
             write_splits(name, None, LANGUAGES, tmp_path / "out")
-    assert not list((tmp_path / "out").iterdir())
+    assert [file.name for file in (tmp_path / "out").iterdir()] == [".origin"]
     write_splits(name, None, LANGUAGES, tmp_path / "out")
     (tmp_path / "out" / "train.en").write_text("mine\n")
     write_splits(name, None, LANGUAGES, tmp_path / "out")
@@ -140,6 +140,18 @@ def test_a_folder_is_a_dataset_too(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     write_splits(name, None, LANGUAGES, tmp_path / "out")
     files = (tmp_path / "out" / f"train.{language}" for language in ("en", "vi"))
     assert read_parallel(*files) == (["one", "two lines", "\u2028"], ["một", "hai", ""])
+
+
+def test_another_folder_of_the_same_name_is_refused(tmp_path: Path) -> None:
+    for version, text in (("v1", "one"), ("v2", "two")):
+        (tmp_path / version).mkdir()
+        a_set(tmp_path / version / "pairs", [{"en": text, "vi": text}])
+    write_splits(str(tmp_path / "v1" / "pairs"), None, LANGUAGES, tmp_path / "out")
+    with pytest.raises(
+        Mistake, match=r"out has the files of .*/v1/pairs, not of .*/v2/pairs: choose .* out=, or delete"
+    ):
+        write_splits(str(tmp_path / "v2" / "pairs"), None, LANGUAGES, tmp_path / "out")
+    assert (tmp_path / "out" / "train.en").read_text() == "one\n"
 
 
 @pytest.mark.parametrize("name", ["./absent", "../absent", "/absent"])
