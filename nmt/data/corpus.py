@@ -101,7 +101,12 @@ def matching_prefixes(names: Iterable[str], direction: Direction) -> list[str]:
             continue
         end = "" if is_table(name) else f".{direction.source}"
         found = [Path(path) for path in glob.glob(f"{name}{end}*") if os.path.isfile(path)]
-        files = {path for path in found if is_table(path.name)} if is_table(name) else set(map(uncompressed, found))
+        if is_table(name):
+            # Of a.tsv and a.tsv.gz, which sort in this order, only the first.
+            tables = {uncompressed(path): path for path in sorted(found, reverse=True) if is_table(path.name)}
+            files = set(tables.values())
+        else:
+            files = set(map(uncompressed, found))
         matching = sorted(str(path).removesuffix(end) for path in files if path.name.endswith(end))
         if not matching and not any(path.is_file() for path in file_pair(name, direction)):
             raise Mistake(f"data.train contains {name}, but there is no file {name}{end}; check the pattern.")

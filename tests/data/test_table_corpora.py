@@ -67,6 +67,9 @@ def test_patterns_match_tables_compressed_or_not(tmp_path: Path, direction: Dire
     tables = [written(tmp_path / name, TEXT) for name in ("a.tsv", "b.tsv.gz", "c.tsv")]
     written(tmp_path / "a.en", b"x\n")
     assert matching_prefixes([f"{tmp_path}/*.tsv"], direction) == tables
+    written(tmp_path / "a.tsv.gz", TEXT)  # the same table twice
+    assert matching_prefixes([f"{tmp_path}/*.tsv"], direction) == tables
+    (tmp_path / "a.tsv.gz").unlink()
     assert matching_prefixes([f"{tmp_path}/*.tsv.gz"], direction) == [tables[1]]
     with pytest.raises(Mistake, match=r"data\.train contains .*/x\*\.tsv, but there is no file .*/x\*\.tsv; check"):
         matching_prefixes([f"{tmp_path}/x*.tsv"], direction)
