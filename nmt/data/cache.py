@@ -36,7 +36,7 @@ def cached_folder(folder: Path, fill: Callable[[Path], None], task: str) -> Path
     """
     lock = folder.with_name(f".{folder.name}.lock")
     if is_whole(folder):
-        with suppress(OSError):  # it exists only if the process that filled the folder was killed just afterwards
+        with suppress(OSError):  # a process that was killed may have left it
             lock.rmdir()
         return folder
     with locked(lock, wait=True, task=task) as holds_lock:

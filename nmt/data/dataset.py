@@ -3,8 +3,9 @@
 import json
 import logging
 import shutil
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import chain, groupby, repeat
@@ -26,9 +27,9 @@ from nmt.data.documents import NO_CONTEXT, ContextWindow, document_file, earlier
 from nmt.data.example import Example
 from nmt.data.filters import Filters
 from nmt.data.known_files import ReadLines, Sources
-from nmt.data.tokenizing_processes import ProcessEnded, number_of_processes, tokenized_chunks
-from nmt.errors import CheckFailed, Mistake
-from nmt.files import read_json
+from nmt.data.tokenizing_processes import number_of_processes, tokenized_chunks
+from nmt.errors import Mistake
+from nmt.files import locked, read_json
 from nmt.text import TokenizerPair
 
 logger = logging.getLogger(__name__)
@@ -36,6 +37,8 @@ logger = logging.getLogger(__name__)
 # Part of the cache key. Increment it when a code change gives different rows for the same files and settings.
 _FORMAT = 7
 _CHUNK = 10_000
+_ABANDONED = 7 * 24 * 3600
+"""Seconds after which chunks of an interrupted command are deleted: jobs on a cluster may wait for days."""
 _LOG_EVERY = 1_000_000
 # Some pairs, such as names and numbers, have equal sides, but between two languages their share is far below this.
 _MANY_EQUAL = 0.2
@@ -148,9 +151,7 @@ def training_dataset(
     )
     try:
         folder = cached_folder(cache_dir / "datasets" / key, fill, "tokenizing this corpus")
-    except ProcessEnded:
-        raise
-    except (Mistake, CheckFailed):
+    except Mistake:
         shutil.rmtree(parts, ignore_errors=True)  # the same command would fail again
         raise
     shutil.rmtree(parts, ignore_errors=True)
@@ -187,6 +188,7 @@ def _write(
     parts: Path,
 ) -> None:
     """Writes the rows and the report. Reads the training corpora once, without holding their text in memory."""
+    _remove_abandoned_chunks(parts)
     text_filters = _text_filters(filters, exclude, direction, tokenizers, documents=documents, read=read)
     tokenizing = Tokenizing(direction, tokenizers, filters, text_filters)
     chunks = _chunks(prefixes, direction, read, documents=documents)
@@ -221,6 +223,18 @@ def _write(
     if not report.kept:
         raise Mistake(f"No training pair is left: {report}; check {', '.join(prefixes)} and the filters.")
     (folder / "report.json").write_text(json.dumps(asdict(report)), encoding="utf-8")
+
+
+def _remove_abandoned_chunks(ours: Path) -> None:
+    """Deletes the chunks of other commands that were interrupted more than a week ago and not continued since."""
+    for parts in {*ours.parent.glob(".*.chunks")} - {ours}:
+        lock = parts.with_suffix(".lock")  # the one of `cached_folder`
+        with suppress(Mistake, OSError):  # somebody fills it, or has just deleted it
+            if time.time() - parts.stat().st_mtime > _ABANDONED:
+                with locked(lock) as holds_lock:
+                    if holds_lock:
+                        shutil.rmtree(parts, ignore_errors=True)
+                        lock.rmdir()
 
 
 def _lists(lengths: Int[np.ndarray, " rows"], ids: Int[np.ndarray, " pieces"]) -> pa.ListArray:

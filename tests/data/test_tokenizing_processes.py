@@ -19,8 +19,8 @@ from nmt.data import dataset, tokenizing_processes
 from nmt.data.chunks import Chunk, TextFilters, TokenizedChunk, Tokenizing
 from nmt.data.filters import Filters, TextFilter
 from nmt.data.tokenizing_processes import ProcessEnded, number_of_processes, tokenized_chunks
-from nmt.errors import Mistake
-from nmt.files import existing_file
+from nmt.errors import CheckFailed, Mistake
+from nmt.files import existing_file, locked
 from nmt.text import TokenizerPair
 
 
@@ -94,6 +94,45 @@ def test_finished_chunks_are_not_tokenized_again(
     monkeypatch.setattr(Tokenizing, "__call__", lambda self, chunk: calls.append(chunk) or tokenize(self, chunk))
     assert built(prefixes, pair, tmp_path / "cache") == whole
     assert len(calls) - len({chunk.digest for chunk in calls}) == 1
+
+
+@pytest.mark.parametrize(("error", "kept"), [(CheckFailed("The disk cannot be read."), 7), (Mistake("No."), 0)])
+def test_only_a_mistake_deletes_the_finished_chunks(
+    prefixes: list[str],
+    pair: TokenizerPair,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+    kept: int,
+) -> None:
+    """The same command would fail again; but another try may read the disk."""
+    calls, tokenize = [], Tokenizing.__call__
+
+    def fails(self: Tokenizing, chunk: Chunk) -> TokenizedChunk:
+        if len(calls) == 7:
+            raise error
+        calls.append(chunk)
+        return tokenize(self, chunk)
+
+    monkeypatch.setattr(dataset, "number_of_processes", lambda: 1)
+    monkeypatch.setattr(Tokenizing, "__call__", fails)
+    with pytest.raises(type(error)):
+        built(prefixes, pair, tmp_path / "cache")
+    assert len([file for file in tmp_path.glob("cache/datasets/.*.chunks/*") if file.is_file()]) == kept
+
+
+def test_chunks_of_another_corpus_are_deleted_after_a_week(
+    prefixes: list[str], pair: TokenizerPair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dataset, "number_of_processes", lambda: 1)
+    folder = tmp_path / "cache" / "datasets"
+    for name, days in (("old", 8), ("busy", 8), ("new", 1)):
+        parts = folder / f".{name}.chunks"
+        parts.mkdir(parents=True)
+        os.utime(parts, (time.time() - days * 86400,) * 2)
+    with locked(folder / ".busy.lock"):
+        dataset.training_dataset(prefixes, Direction("en", "vi"), pair, Filters(), [], tmp_path / "cache")
+    assert {path.name for path in folder.glob(".*")} == {".busy.chunks", ".busy.lock", ".new.chunks"}
 
 
 def tokenizing(pair: TokenizerPair) -> Tokenizing:
