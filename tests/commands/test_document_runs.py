@@ -114,7 +114,8 @@ def test_maps_of_both_levels(job: Callable[..., Job], inside: Path, tmp_path: Pa
             documents="test.doc",
             out=tmp_path / "maps",
             site="all",
-            formats="[csv,png,viewer,diagnostics]",
+            formats="[csv,png,viewer,diagnostics]" if given else "[csv,viewer,diagnostics]",
+            dpi=60,
             device="cpu",
             **changes,
         )

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 
 from nmt.errors import Mistake
 from scripts.bench import serving
-from scripts.server import Connection, server
+from scripts.server import Connection, Server, server
 
 
 def options(*given: str) -> Namespace:
@@ -27,7 +28,15 @@ def source(tmp_path: Path) -> str:
     return str(file)
 
 
-def test_a_server_runs_until_the_end_of_the_block(here: Path, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def running(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server that ends as it should."""
+    with server(folder / "maps_luong", tmp_path_factory.mktemp("running") / "log", "device=cpu") as one:
+        yield one
+    assert one.process.returncode == 143
+
+
+def test_a_server_runs_until_the_end_of_the_block(running: Server, here: Path, tmp_path: Path) -> None:
     async def asked(port: int) -> list[tuple[int, bytes]]:
         connection = Connection(port)
         fields = {"q": "one two .", "source": "en", "target": "vi"}
@@ -35,13 +44,11 @@ def test_a_server_runs_until_the_end_of_the_block(here: Path, tmp_path: Path) ->
         connection.close(abruptly=True)
         return answers
 
-    with server(Path("maps_luong"), tmp_path / "log", "device=cpu") as one:
-        (status, health), (translated, body) = asyncio.run(asked(one.port))
-        assert (status, translated, json.loads(health)) == (200, 200, {"status": "ok"})
-        assert isinstance(json.loads(body)["translatedText"], str)
-        assert one.memory > 1
-        assert one.cpu_seconds > 0
-    assert one.process.returncode == 143
+    (status, health), (translated, body) = asyncio.run(asked(running.port))
+    assert (status, translated, json.loads(health)) == (200, 200, {"status": "ok"})
+    assert isinstance(json.loads(body)["translatedText"], str)
+    assert running.memory > 1
+    assert running.cpu_seconds > 0
     with (
         pytest.raises(Mistake, match=r"The server did not start: .*port"),
         server(Path("maps_luong"), tmp_path / "log", "port=99999"),
@@ -49,12 +56,11 @@ def test_a_server_runs_until_the_end_of_the_block(here: Path, tmp_path: Path) ->
         pass
 
 
-def test_every_system_is_measured_at_every_level(here: Path, source: str, tmp_path: Path) -> None:
+def test_every_system_is_measured_at_every_level(running: Server, here: Path, source: str) -> None:
     """Also a server that runs already. Each system is a process that imports everything, so one test measures all."""
     levels = ("--levels", "1,3", "--rounds", "2", "--seconds", "0.1")
-    with server(Path("maps_luong"), tmp_path / "log", "device=cpu") as other:
-        beside = ("--plain", "--beside", f"the other={other.port}")
-        record = serving.run(options("maps_luong", source, *levels, *beside))
+    beside = ("--plain", "--beside", f"the other={running.port}")
+    record = serving.run(options("maps_luong", source, *levels, *beside))
     assert json.loads(json.dumps(record["systems"]["nmt.serve"]))
     assert list(record["systems"]) == ["nmt.translate", "nmt.serve", "plain FastAPI", "the other"]
     for rounds_of in record["systems"].values():

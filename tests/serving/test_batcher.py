@@ -70,7 +70,7 @@ def test_a_batch_has_one_run_and_search_and_a_limit(gallery: Gallery, task: Task
         tasks = [task, other, task, greedy, task]
         await asyncio.gather(*(batcher.translate(each, ["one"]) for each in tasks))
         assert sizes == [3, 1, 1]
-        await batcher.translate(task, ["one two three four five six seven"] * 100)
+        await batcher.translate(task, ["one two three four five six seven"] * 50)
         # 34 bytes with the end, 4 * 400 at most.
         assert max(sizes) <= 1600 // 34
 
