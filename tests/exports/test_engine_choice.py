@@ -16,7 +16,7 @@ from jobs import job_of
 from nmt.cli.compose import configuration
 from nmt.commands.translate import translate
 from nmt.errors import CheckFailed, Mistake
-from nmt.exports import engine_choice, engines, export_run
+from nmt.exports import engine_choice, engines, export_record, export_run
 from nmt.exports.damage import DamagedExport, UnreadableExport
 from nmt.exports.engine_choice import (
     VERDICT,
@@ -124,6 +124,9 @@ def test_a_search_of_another_kind_and_several_runs_are_left_to_torch(
 ) -> None:
     caplog.set_level(logging.INFO, "nmt")
     sampling = {"_target_": "nmt.decoding.sampling.Sampling", "samples": 2}
+    stored = read_run(run)
+    of_user = {"_target_": "my.BeamSearch", "beam_size": 2}
+    assert why_not_ctranslate2(stored, "cpu", "float32", of_user, "cache") == "the search is not a beam search"
     assert chosen(run, search=sampling).engine.name == "torch"
     two = chosen_engine([str(run), str(run)], "cpu", "float32", "auto", search={}, cache_dir="cache")
     assert (two.engine.name, len(two.runs)) == ("torch", 2)
@@ -141,6 +144,8 @@ def test_without_ctranslate2_torch_translates(
     monkeypatch.setattr(engine_choice, "check_extra", missing)
     assert chosen(run).engine.name == "torch"
     assert "using torch: ctranslate2 needs the package ctranslate2, which is not installed" in caplog.text
+    with pytest.raises(Mistake, match=r"which is not installed; install it first, or use engine=torch\.$"):
+        chosen(run, "ctranslate2")
 
 
 def test_an_export_that_translates_differently_is_refused_once(
@@ -295,6 +300,23 @@ def test_a_run_that_has_changed_and_an_export_with_a_changed_byte_are_compared_a
     assert len(cached()) == 2
 
 
+def test_a_node_without_a_class_inside_a_search_stays_as_it_is() -> None:
+    node = {"_target_": "nmt.decoding.beam.BeamSearch", "extra": {"a": {"b": 1}}}
+    kept = ctranslate2_model._without_tensors(node)
+    assert kept == {**node, "_target_": "nmt.decoding.search_settings.BeamSettings"}
+
+
+def test_the_weights_are_hashed_once(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen(run)
+    hashed: list[str] = []
+    own = export_record.file_digest
+    monkeypatch.setattr(export_record, "file_digest", lambda path: hashed.append(path.name) or own(path))
+    for engine in ("auto", "ctranslate2"):
+        hashed.clear()
+        chosen(run, engine)
+        assert hashed == ["model.safetensors"]
+
+
 def test_a_verdict_holds_only_for_the_search_that_was_compared(run: Path) -> None:
     stored = chosen(run).runs[0].settings.search
     assert chosen(run, search={"beam_size": stored["beam_size"]}).engine.name == "ctranslate2"
@@ -338,6 +360,7 @@ def test_a_job_goes_on_with_the_engine_that_began_it(run: Path) -> None:
     assert Path("other/test.vi").read_text() == Path("out/test.vi").read_text()
     with pytest.raises(Mistake, match="whose job was started with engine=ctranslate2, not torch: write the same"):
         translated(engine="torch", output="other")
+    translated(engine="auto", output="other", cluster="ray")
     shutil.rmtree("cache")
     shutil.rmtree(run / "exports")
     translated(engine="auto", output="other")
