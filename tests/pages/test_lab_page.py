@@ -338,7 +338,7 @@ def test_all_results_are_side_by_side_or_in_equal_rows(
             page.locator("#changed .cell").first.wait_for()
             page.locator("#results[aria-busy='false']").wait_for()
         maps = [page.locator(f"#{name} .map svg").bounding_box() for name in names.split()]
-        headings = [page.locator(f"#{name} .heading").bounding_box() for name in names.split()]
+        headings = [page.locator(f"#{name} h2").bounding_box() for name in names.split()]
         tops = [box["y"] for box in maps]
         assert {tops.count(top) for top in tops} == {in_row}, "maps of a row begin at the same height"
         for heading, box in zip(headings, maps, strict=True):
