@@ -4,12 +4,14 @@ import gc
 import logging
 import math
 import socket
+from collections.abc import Callable
 from pathlib import Path
 
 from nmt.commands.serve_settings import ServeSettings
 from nmt.config.job import Job
 from nmt.errors import Mistake
 from nmt.files import existing_file
+from nmt.serving.workers import check_can_fork, run_workers
 from nmt.text.lines import text_lines
 
 logger = logging.getLogger(__name__)
@@ -23,6 +25,24 @@ def serve(job: Job[ServeSettings]) -> None:
 
     Raises Mistake if the extra 'serve' is not installed, if the address is taken, or if a file of API keys is empty.
     """
+    settings = job.settings
+    if settings.workers == 1:
+        _serve(settings, lambda: _listening(settings.host, settings.port), _print_address)
+        return
+    check_can_fork(settings.workers)
+    listening = _listening(settings.host, settings.port)
+    run_workers(
+        lambda ready: _serve(settings, lambda: listening, lambda _: ready()),
+        settings.workers,
+        lambda: _print_address(listening),
+        _seconds_to_finish(settings.time_limit),
+    )
+
+
+def _serve(
+    settings: ServeSettings, listen: Callable[[], socket.socket], ready: Callable[[socket.socket], None]
+) -> None:
+    """Loads a run, listens, calls `ready`, and answers requests until the process is stopped."""
     try:
         from nmt.serving.application import application
         from nmt.serving.batcher import Batcher
@@ -34,7 +54,6 @@ def serve(job: Job[ServeSettings]) -> None:
             f"nmt.serve needs {error.name}, which is not installed; run pip install -c constraints.txt -e '.[serve]' "
             "first."
         ) from error
-    settings = job.settings
     keys = frozenset[str]()
     if settings.api_keys is not None:
         file = existing_file("api_keys", settings.api_keys)
@@ -61,23 +80,30 @@ def serve(job: Job[ServeSettings]) -> None:
         seconds=settings.time_limit,
         requests=math.ceil(_SHARE_OF_REQUESTS * connections),
     )
-    listening = _listening(settings.host, settings.port)
+    listening = listen()
     batcher = Batcher(gallery, settings.batch_tokens, settings.batch_window, settings.max_waiting)
     hosts = {name.lower() for name in (settings.host, socket.gethostname(), *settings.allowed_hosts)}
     access = Access(keys, settings.metrics_token, settings.allow_origins, hosts)
     app = application(Service(gallery, batcher, limits, access))
     for run in gallery.offered.values():
         logger.info("%s translates %s", run.name, run.direction)
-    host, port = listening.getsockname()[:2]
-    print(f"http://{host}:{port}", flush=True)
-    # A request takes at most the time limit to arrive, and as long again to be answered.
-    longest = 2 * math.ceil(limits.seconds) + 1
+    ready(listening)
     seldom = Seldom()  # clients can cause any number of these warnings
     for name in ("uvicorn.error", "asyncio"):
         logging.getLogger(name).addFilter(seldom)
     # What has been loaded stays. Each full garbage collection would stop all threads for 0.2 s to look at it.
     gc.freeze()
-    LimitedServer(app, Connections(connections, limits.seconds), longest).run([listening])
+    LimitedServer(app, Connections(connections, limits.seconds), _seconds_to_finish(limits.seconds)).run([listening])
+
+
+def _print_address(listening: socket.socket) -> None:
+    host, port = listening.getsockname()[:2]
+    print(f"http://{host}:{port}", flush=True)
+
+
+def _seconds_to_finish(time_limit: float) -> int:
+    """A request takes at most the time limit to arrive, and as long again to be answered."""
+    return 2 * math.ceil(time_limit) + 1
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -30,6 +30,7 @@ class ServeSettings(Keys):
     run_dirs: Texts
     host: Text
     port: Annotated[int, Field(ge=0, le=65535), expects("a port from 1 to 65535, or 0 for a free one")]
+    workers: Annotated[int, Field(ge=1, le=1024), expects("a number of processes from 1 to 1024")]
     engine: EngineChoice
     cache_dir: Text
     device: Device

@@ -2,18 +2,20 @@
 
 import asyncio
 import itertools
+import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import cache, partial
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Literal
 
 from fastapi import APIRouter, FastAPI, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import JSONResponse, PlainTextResponse
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -26,6 +28,9 @@ from nmt.serving.origins import refusal
 from nmt.serving.requests import DEFECT, GONE, failures, sentence
 from nmt.serving.server_messages import in_language, message_of, request_language
 from nmt.serving.service import Access, Limits, Service, ThisService, check_secret
+from nmt.serving.workers import METRICS_FOLDER
+
+_OfWorkers = Literal["livemax", "livesum"]
 
 SECURITY_HEADERS = {
     "content-security-policy": "default-src 'self'; style-src 'self'; script-src 'self'; img-src 'self' data: blob:; "
@@ -114,8 +119,7 @@ async def prometheus(request: Request, service: ThisService) -> PlainTextRespons
     """The server's metrics in Prometheus's text format."""
     if service.access.metrics_token is not None:
         check_secret(request, None, frozenset({service.access.metrics_token}))
-    text = generate_latest(request.app.state.metrics.registry)
-    return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
+    return PlainTextResponse(request.app.state.metrics.text(), media_type="text/plain; version=0.0.4")
 
 
 ROUTERS = (libretranslate.router, libretranslate.deepl, lab.router, page.router, api_page.router, router)
@@ -191,22 +195,55 @@ ERRORS: dict[type[Exception], Callable[[Request, Any], Any]] = {
 
 
 class Metrics:
-    """The metrics served at /metrics."""
+    """The metrics served at /metrics.
+
+    With several workers, prometheus_client keeps them in files of a folder, and any of the workers adds them up.
+    """
 
     def __init__(self, batcher: Batcher) -> None:
         self.registry = CollectorRegistry()
         self.requests = Counter("nmt_requests", "Requests answered.", ["path", "status"], registry=self.registry)
         self.seconds = Histogram("nmt_request_seconds", "Duration of a request.", ["path"], registry=self.registry)
-        gauges: dict[tuple[str, str], Callable[[], float]] = {
-            ("nmt_queue_load", "Fraction of max_waiting that is in use."): lambda: batcher.load,
+        self._folder = os.environ.get(METRICS_FOLDER)
+        self._values: list[tuple[Gauge, Callable[[], float]]] = []
+        gauges: dict[tuple[str, str, _OfWorkers], Callable[[], float]] = {
+            (
+                "nmt_queue_load",
+                "Fraction of max_waiting that is in use; the largest of all workers.",
+                "livemax",
+            ): lambda: batcher.load,
             (
                 "nmt_sentences_per_second",
                 "Sentences translated per second, as a moving average over batches.",
+                "livesum",
             ): lambda: batcher.sentences_per_second,
-            ("nmt_models_loaded", "Models in memory."): lambda: batcher.gallery.number_loaded,
+            ("nmt_models_loaded", "Models in memory.", "livesum"): lambda: batcher.gallery.number_loaded,
         }
-        for (name, text), value in gauges.items():
-            Gauge(name, text, registry=self.registry).set_function(value)
+        for (name, text, of_workers), value in gauges.items():
+            gauge = Gauge(name, text, registry=self.registry, multiprocess_mode=of_workers)
+            if self._folder is None:
+                gauge.set_function(value)
+            else:
+                self._values.append((gauge, value))
+
+    def record(self, path: str, status: int, seconds: float) -> None:
+        """Counts a request."""
+        self.seconds.labels(path).observe(seconds)
+        self.requests.labels(path, str(status)).inc()
+        self._write_values()
+
+    def text(self) -> bytes:
+        """The metrics of all workers in Prometheus's text format."""
+        if self._folder is None:
+            return generate_latest(self.registry)
+        self._write_values()
+        registry = CollectorRegistry()
+        MultiProcessCollector(registry, self._folder)  # type: ignore[no-untyped-call]
+        return generate_latest(registry)
+
+    def _write_values(self) -> None:
+        for gauge, value in self._values:
+            gauge.set(value())
 
 
 class RequestMiddleware:
@@ -281,5 +318,4 @@ class RequestMiddleware:
             self.in_progress -= 1
             # Label with the route, not the path: clients can request any path, so there could be any number of labels.
             path = getattr(scope.get("route"), "path", "other")
-            self.metrics.seconds.labels(path).observe(time.perf_counter() - began)
-            self.metrics.requests.labels(path, str(status)).inc()
+            self.metrics.record(path, status, time.perf_counter() - began)

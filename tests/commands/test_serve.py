@@ -64,6 +64,7 @@ def test_an_address_that_is_taken_is_refused(here: Path) -> None:
         ),
         ({"allowed_hosts": ["https://my.org"]}, "allowed_hosts contains 'https://my.org'; write a name without scheme"),
         ({"allowed_hosts": ["my.org:8000"]}, "allowed_hosts contains 'my.org:8000'; write a name without scheme and p"),
+        ({"workers": 0}, "workers is 0; it must be a number of processes from 1 to 1024"),
         ({"port": 70000}, "port is 70000; it must be a port from 1 to 65535, or 0 for a free one"),
         ({"api_keys": "empty"}, "empty contains no API keys; write one per line"),
         ({"api_keys": "latin"}, r"latin, line 1 is not UTF-8 \(.*\); convert the file with iconv"),
