@@ -9,10 +9,12 @@ import textwrap
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 from attention_runs import job
+from fastapi.testclient import TestClient
 from prometheus_client import values
 
 import nmt.commands.serve
@@ -20,6 +22,8 @@ from nmt.commands.serve import serve
 from nmt.errors import Mistake
 from nmt.serving.application import Metrics
 from nmt.serving.workers import METRICS_FOLDER
+
+CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 class FakeBatcher:
@@ -51,6 +55,7 @@ def test_any_worker_answers_with_the_metrics_of_all(tmp_path: Path, monkeypatch:
 PROGRAM = """
 import logging, os, signal, sys, time
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from nmt.errors import exit_code
 from nmt.serving import workers
 
@@ -173,3 +178,22 @@ def test_each_worker_serves_on_the_same_socket(
     [listening] = events[1]
     assert capsys.readouterr().out == f"http://127.0.0.1:{listening.getsockname()[1]}\n"
     listening.close()
+
+
+def test_the_example_for_ray_serve_builds_a_server(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without Ray: `serve.deployment` and `serve.ingress` are decorators, whose results are classes to bind."""
+    text = (CHECKOUT / "docs" / "how_to" / "serve_on_ray.py").read_text().replace("/runs/production", "maps_luong")
+    built: list[Any] = []
+
+    def ingress(build: Callable[[], Any]) -> Callable[[type], type]:
+        built.append(build())
+        return lambda kind: type("Bound", (kind,), {"bind": staticmethod(lambda: "bound")})
+
+    ray: Any = ModuleType("ray")
+    ray.serve = SimpleNamespace(deployment=lambda num_replicas: lambda kind: kind, ingress=ingress)
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    names: dict[str, Any] = {}
+    exec(text, names)
+    assert names["app"] == "bound"
+    with TestClient(built[0], base_url="http://localhost") as client:
+        assert client.get("/ready").json() == {"status": "ready", "broken": []}
