@@ -5,6 +5,8 @@ Ray only starts the processes, and starts one again if it dies. They share nothi
 
 import logging
 import os
+import signal
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -75,6 +77,8 @@ def _join_cluster(address: str | None, cores: int) -> None:
     """Joins the cluster at the address, by default that of RAY_ADDRESS, or starts one with at least this many cores."""
     import ray
 
+    # Ray replaces it by one whose exit code is the number of the signal.
+    handler = signal.getsignal(signal.SIGTERM)
     setting = "cluster_address" if address else "RAY_ADDRESS"
     address = address or os.environ.get("RAY_ADDRESS") or _THIS_MACHINE
     if address == _THIS_MACHINE:
@@ -89,6 +93,8 @@ def _join_cluster(address: str | None, cores: int) -> None:
                 f"{setting} is {address}, but this process cannot join a cluster of Ray there ({reason}): check the "
                 "address and the versions of Ray and Python, or leave it out to use this machine."
             ) from error
+    if handler is not None and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, handler)
 
 
 def _processes_that_fit(machine: Mapping[str, Any], threads: int, gpu: bool) -> int:

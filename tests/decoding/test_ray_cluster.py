@@ -15,6 +15,7 @@ import pytest
 from nmt.decoding.ray_cluster import run_on_ray
 from nmt.errors import CheckFailed, Mistake
 from nmt.exports.damage import DamagedExport
+from nmt.signals import EndedBySignal
 
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
 
@@ -118,6 +119,7 @@ class StandIn(ModuleType):
     def init(self, address: str, **options: Any) -> None:
         self._step("init")
         self.started.append((address, options))
+        signal.signal(signal.SIGTERM, lambda number, _: sys.exit(number))  # as Ray does
         if "num_cpus" in options:
             self.machines = [{"CPU": options["num_cpus"]}]
 
@@ -173,6 +175,23 @@ def test_without_an_address_a_new_cluster_is_started(
     monkeypatch.setenv("OMP_NUM_THREADS", threads)
     assert numbers(None, processes) == list(range(1, run + 1))
     assert ray.started == [("local", {"num_cpus": cores, "include_dashboard": False})]
+
+
+@pytest.mark.parametrize("address", ["local", "head:6379"])
+def test_a_signal_does_what_it_did_before_ray_was_started(ray: StandIn, address: str) -> None:
+    """With Ray's handler, the command would end with exit code 15 instead of 143."""
+    ended = EndedBySignal(143, signal.SIGTERM)
+
+    def ours(*_: Any) -> None:
+        raise ended
+
+    before = signal.signal(signal.SIGTERM, ours)
+    try:
+        with pytest.raises(EndedBySignal) as caught:
+            run_on_ray(lambda *_: signal.raise_signal(signal.SIGTERM), 1, address, gpu=False)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert caught.value is ended
 
 
 def test_an_address_of_the_environment_is_used(ray: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
