@@ -238,7 +238,7 @@ class Metrics:
             return generate_latest(self.registry)
         self._write_values()
         registry = CollectorRegistry()
-        MultiProcessCollector(registry, self._folder)  # type: ignore[no-untyped-call]
+        MultiProcessCollector(registry, self._folder)
         return generate_latest(registry)
 
     def _write_values(self) -> None:

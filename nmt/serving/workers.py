@@ -124,7 +124,7 @@ def _forget(worker: _Worker) -> None:
         _SECONDS_TO_RETRY,
     )
     # Its counts stay. What it last said of its queue and models does not.
-    mark_process_dead(worker.process.pid, os.environ[METRICS_FOLDER])  # type: ignore[no-untyped-call]
+    mark_process_dead(worker.process.pid, os.environ[METRICS_FOLDER])
     worker.reports.close()
 
 
