@@ -27,8 +27,8 @@ from nmt.serving.gallery import Unavailable
 from nmt.serving.origins import refusal
 from nmt.serving.requests import DEFECT, GONE, failures, sentence
 from nmt.serving.server_messages import in_language, message_of, request_language
+from nmt.serving.server_processes import METRICS_FOLDER
 from nmt.serving.service import Access, Limits, Service, ThisService, check_secret
-from nmt.serving.workers import METRICS_FOLDER
 
 _OfWorkers = Literal["livemax", "livesum"]
 

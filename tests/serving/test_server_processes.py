@@ -21,7 +21,7 @@ import nmt.commands.serve
 from nmt.commands.serve import serve
 from nmt.errors import Mistake
 from nmt.serving.application import Metrics
-from nmt.serving.workers import METRICS_FOLDER
+from nmt.serving.server_processes import METRICS_FOLDER
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -57,7 +57,7 @@ import logging, os, signal, sys, time
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from nmt.errors import exit_code
-from nmt.serving import workers
+from nmt.serving import server_processes as workers
 
 assert "torch" not in sys.modules
 logging.basicConfig()
