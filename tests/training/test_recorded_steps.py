@@ -13,7 +13,7 @@ from unittest.mock import MagicMock
 
 import pytest
 import torch
-from grids import covering
+from grids import SOAK, covering
 from lightning.pytorch.strategies import DDPStrategy, SingleDeviceStrategy
 from torch import Tensor, nn
 
@@ -85,9 +85,14 @@ def losses(task: TranslationTask, batches: list[Batch], recorded: RecordedSteps 
     return values
 
 
-@pytest.mark.parametrize("accumulate", [1, 2, 3])
+# Each once; make soak trains every combination.
+TRAINED = [(), ("objective=simcut", "word_dropout=0.2"), ("scorer=additive", "model.fix_norm=true")]
+ACCUMULATED = [1, 2, 3]
+
+
 @pytest.mark.parametrize(
-    "overrides", [(), ("objective=simcut", "word_dropout=0.2"), ("scorer=additive", "model.fix_norm=true")]
+    ("overrides", "accumulate"),
+    list(product(TRAINED, ACCUMULATED)) if SOAK else list(zip(TRAINED, (3, 1, 2), strict=True)),
 )
 def test_training_is_the_same_bit_by_bit(overrides: tuple[str, ...], accumulate: int, batches: list[Batch]) -> None:
     # The three shapes come back in every step, or mixed with each other: as they are, recorded, and repeated.
@@ -113,7 +118,7 @@ def live_graphs() -> list[Tensor]:
     return [value for value in gc.get_objects() if type(value) is Tensor and value.grad_fn is not None]
 
 
-@pytest.mark.parametrize("accumulate", [1, 2])
+@pytest.mark.parametrize("accumulate", [1, 2] if SOAK else [2])
 def test_lightning_trains_with_recorded_steps(
     accumulate: int, batches: list[Batch], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -260,8 +265,13 @@ def test_a_transformer_is_recordable_with_every_kind_of_attention(
     computes_as_on_a_gpu(task, batches[1])
 
 
-@pytest.mark.parametrize("options", [(), ("word_dropout=0.2",), ("label_smoothing=0.1", "model.fix_norm=true")])
-@pytest.mark.parametrize("objective", OBJECTIVES)
+OPTIONS = [(), ("word_dropout=0.2",), ("label_smoothing=0.1", "model.fix_norm=true")]
+
+
+@pytest.mark.parametrize(
+    ("objective", "options"),
+    list(product(OBJECTIVES, OPTIONS)) if SOAK else list(zip(OBJECTIVES, OPTIONS, strict=True)),
+)
 def test_a_transformer_is_recordable_with_every_objective(
     objective: str, options: tuple[str, ...], batches: list[Batch]
 ) -> None:
