@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+from grids import covering
 
 from nmt.decoding.beam import BeamSearch, Candidates, _keep_rows
 from nmt.decoding.constraints import Constraints
@@ -139,18 +140,11 @@ PREFIXES = [[9, 4], [PAD, 8, PAD, PAD, 4], [5, 5, 5], [PAD, PAD, 11], [6, 12], [
 """PAD leaves a position free."""
 
 
-@pytest.mark.parametrize("prefixes", [None, PREFIXES])
-@pytest.mark.parametrize(("settings", "constraints", "oracle"), SETTINGS.values(), ids=SETTINGS.keys())
-@pytest.mark.parametrize("beam", [1, 2, 5])
-def test_equals_the_definition_in_lists(
-    markov: Callable[..., Any],
-    beam: int,
-    settings: dict[str, Any],
-    constraints: dict[str, Any],
-    oracle: dict[str, Any],
-    prefixes: list[list[int]] | None,
-) -> None:
+@pytest.mark.parametrize(("name", "prefixed", "beam"), covering(itertools.product(SETTINGS, [False, True], [1, 2, 5])))
+def test_equals_the_definition_in_lists(markov: Callable[..., Any], name: str, prefixed: bool, beam: int) -> None:
     """The best hypothesis with the early end, and all of them if n_best asks for all."""
+    settings, constraints, oracle = SETTINGS[name]
+    prefixes = PREFIXES if prefixed else None
     for seed in range(2):
         model = markov(vocab=13, seed=seed, sharpness=5.0)
         shared = {"prefixes": prefixes, "beam_size": beam, "constraints": constraints, **settings}

@@ -1,11 +1,13 @@
 """Lower precision changes probabilities by its roundings, for every model, scorer, window and normalizer."""
 
 from functools import cache
+from itertools import product
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
+from grids import covering
 from torch import Tensor, nn
 
 from nmt.cli import compose
@@ -92,9 +94,7 @@ def noise(name: str, attention: str, precision: str) -> float:
     return distance(log_probs(with_noise(model(name, attention), precision)), exact)
 
 
-@pytest.mark.parametrize("precision", ["bfloat16", "int8"])
-@pytest.mark.parametrize("attention", ATTENTIONS)
-@pytest.mark.parametrize("name", SIZES)
+@pytest.mark.parametrize(("name", "attention", "precision"), covering(product(SIZES, ATTENTIONS, ["bfloat16", "int8"])))
 def test_lower_precision_changes_probabilities_by_its_roundings(name: str, attention: str, precision: str) -> None:
     exact = log_probs(model(name, attention).double())
     other = with_precision(model(name, attention), precision, CPU)
