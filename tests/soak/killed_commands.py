@@ -4,10 +4,12 @@
 
 A command is killed with SIGKILL, SIGTERM or SIGINT within one of its stages, such as writing a checkpoint: at a moment
 that is uniform over the length of that stage. Then the same command is started again, which may be killed too. Once it
-has finished, its folder must have the files of an uninterrupted run, byte for byte except for times, and no others. All
-processes are forked from one that has imported everything, so a kill costs little. The tables show in which stages
-commands were killed, how many files with finished work were kept, and what they said. SIGTERM ends the study with
-these tables.
+has finished, its folder must have the files of an uninterrupted run, byte for byte, and no others. Not compared are:
+logs, `cache/files`, which records when files changed, and `previous.ckpt`; in other checkpoints, whatever is not
+weights, optimizer, learning rate, tokens or step; in JSON files, times, speeds, memory and commits. The training pairs
+are tokenized in two processes and small chunks. All processes of commands are forked from one that has imported
+everything, so a kill costs little. The tables show in which stages commands were killed, how many files with finished
+work were kept, and what they said. SIGTERM ends the study with these tables.
 """
 
 import argparse
@@ -130,6 +132,7 @@ COMMANDS = {
         {
             **{stage: path.format("train") for stage, path in FITTING.items()},
             "tokenizing": "nmt.data.dataset:cached_folder",
+            "keeping a chunk": "nmt.data.tokenizing_processes:_keep",
         },
         "run/checkpoints/*.ckpt",
         6,
@@ -149,8 +152,12 @@ COMMANDS = {
     "prepare": Command(
         "prepare",
         [*(item for item in TINY if not item.startswith("run_dir=")), "cache_dir=cache"],
-        {"training a tokenizer": "nmt.data.vocabulary:cached_folder", "tokenizing": "nmt.data.dataset:cached_folder"},
-        "cache/*/*/sha256.json",
+        {
+            "training a tokenizer": "nmt.data.vocabulary:cached_folder",
+            "tokenizing": "nmt.data.dataset:cached_folder",
+            "keeping a chunk": "nmt.data.tokenizing_processes:_keep",
+        },
+        "cache/datasets/.*.chunks/*",
         4,
         8,
     ),
@@ -235,39 +242,39 @@ class Stages:
         finally:
             self.tell(stage, False)
 
-    def watch(self, name: str, place: str) -> None:
+    def watch(self, name: str, path: str) -> None:
         """Makes a function tell when it is called and when it returns."""
         if name not in self.names:
             self.names.append(name)
         stage = self.names.index(name)
-        module, _, path = place.partition(":")
+        module, _, function_path = path.partition(":")
         owner: Any = importlib.import_module(module)
-        *parents, attribute = path.split(".")
+        *parents, attribute = function_path.split(".")
         for parent in parents:
             owner = getattr(owner, parent)
-        own = getattr(owner, attribute)
-        if hasattr(own, "watched"):
+        function = getattr(owner, attribute)
+        if hasattr(function, "watched"):
             return
 
-        @wraps(own)
+        @wraps(function)
         def called(*given: Any, **options: Any) -> Any:
             with self.within(stage):
-                return own(*given, **options)
+                return function(*given, **options)
 
         @contextlib.contextmanager
         def entered(*given: Any, **options: Any) -> Iterator[Any]:
-            with self.within(stage), own(*given, **options) as value:
+            with self.within(stage), function(*given, **options) as value:
                 yield value
 
-        @wraps(own)
+        @wraps(function)
         def yielded(*given: Any, **options: Any) -> Any:
             with self.within(stage):
-                yield from own(*given, **options)
+                yield from function(*given, **options)
 
         watched: Any = called
-        if inspect.isgeneratorfunction(own):
+        if inspect.isgeneratorfunction(function):
             watched = yielded
-        elif inspect.isgeneratorfunction(inspect.unwrap(own)):
+        elif inspect.isgeneratorfunction(inspect.unwrap(function)):
             watched = entered
         watched.watched = True
         setattr(owner, attribute, watched)
@@ -307,9 +314,9 @@ def run(stages: Stages, command: Command, folder: Path, plan: Plan | None, lengt
             new = os.read(events_pipe[0], 2**16)
             open_, rest = bool(new), rest + new
             whole = len(rest) // EVENT.size * EVENT.size
-            found, rest = list(EVENT.iter_unpack(rest[:whole])), rest[whole:]
-            events += found
-            for stage, enters, _ in found:
+            new_events, rest = list(EVENT.iter_unpack(rest[:whole])), rest[whole:]
+            events += new_events
+            for stage, enters, _ in new_events:
                 entered += plan is not None and enters and stage == plan.stage
             if plan is not None and sent is None and moment is None and entered >= plan.number:
                 moment = time.monotonic() + plan.share * lengths.get(plan.stage, 0.0)
@@ -355,13 +362,13 @@ def child(stages: Stages, command: Command, folder: Path, errors: Path, pipe: tu
 
 def lengths_of(ended: Ended) -> dict[int, float]:
     """The usual length of each stage in seconds; of the whole command, from its start to its end."""
-    begun, found = dict[int, float](), dict[int, list[float]]()
+    begun, lengths = dict[int, float](), dict[int, list[float]]()
     for stage, enters, when in ended.events:
         if enters:
             begun[stage] = when
         else:
-            found.setdefault(stage, []).append(when - begun[stage])
-    return {stage: statistics.median(each) for stage, each in found.items()}
+            lengths.setdefault(stage, []).append(when - begun[stage])
+    return {stage: statistics.median(seconds) for stage, seconds in lengths.items()}
 
 
 # What two folders must have in common.
@@ -372,14 +379,14 @@ TIMES = ("seconds", "per_second", "memory", "git_commit", "inode", "changed", "m
 
 def contents(folder: Path) -> dict[str, str]:
     """A digest of each file, and the name of each folder; without the times in them, and without logs."""
-    found = {}
+    digests = {}
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))
         # A signal makes a run write last.ckpt, so the one before it is of another step.
         if "logs" in path.relative_to(folder).parts or name.startswith("cache/files") or path.name == "previous.ckpt":
             continue
-        found[name] = "folder" if path.is_dir() else digest(path)
-    return found
+        digests[name] = "folder" if path.is_dir() else digest(path)
+    return digests
 
 
 def digest(path: Path) -> str:
@@ -472,24 +479,24 @@ class Study:
             last = ended.errors.strip().rpartition("\n")[2]
             expected_codes = {0} if plan is None or ended.stages is None else {0, CODES[plan.signal]}
             if ended.code not in expected_codes or "Traceback" in ended.errors or "Exception" in ended.errors:
-                self._found(name, f"exit code {ended.code} after {plan} {history}:\n{ended.errors}")
+                self._add_finding(name, f"exit code {ended.code} after {plan} {history}:\n{ended.errors}")
                 return done
             if plan is not None and ended.stages is not None and ended.code != 0:
                 done += 1
-                place = " in ".join(self.stages.names[stage] for stage in reversed(ended.stages[1:])) or "elsewhere"
-                history.append(f"{plan.signal.name} {place}")
+                stages = " in ".join(self.stages.names[stage] for stage in reversed(ended.stages[1:])) or "elsewhere"
+                history.append(f"{plan.signal.name} {stages}")
                 self.kills[name, plan.signal.name] += 1
-                self.places[name, place] += 1
+                self.places[name, stages] += 1
                 self.kept.setdefault(name, []).append(len(list(folder.glob(command.kept))))
                 self.said[name, ended.code, "" if ended.code < 0 else re.sub(r"\d+", "N", last)[:150]] += 1
             if ended.code == 0:
                 break
-        found = differences(whole.contents, contents(folder))
-        if found:
-            self._found(name, f"{'; '.join(found[:9])} after {history}")
+        different = differences(whole.contents, contents(folder))
+        if different:
+            self._add_finding(name, f"{'; '.join(different[:9])} after {history}")
         return done
 
-    def _found(self, name: str, what: str) -> None:
+    def _add_finding(self, name: str, what: str) -> None:
         self.findings.append(f"{name}: {what}")
         print(self.findings[-1], flush=True)
 
@@ -499,13 +506,13 @@ class Study:
             "\n| command | jobs | SIGKILL | SIGTERM | SIGINT | files kept | findings |\n|---|---|---|---|---|---|---|"
         )
         for name in self.jobs:
-            counts = [self.kills[name, each] for each in ("SIGKILL", "SIGTERM", "SIGINT")]
+            counts = [self.kills[name, sent] for sent in ("SIGKILL", "SIGTERM", "SIGINT")]
             kept = statistics.mean(self.kept.get(name, [0]))
-            findings = sum(each.startswith(f"{name}: ") for each in self.findings)
+            findings = sum(finding.startswith(f"{name}: ") for finding in self.findings)
             print(f"| {name} | {self.jobs[name]} | {' | '.join(map(str, counts))} | {kept:.1f} | {findings} |")
         print("\n| command | killed in | times |\n|---|---|---|")
-        for (name, place), count in sorted(self.places.items(), key=lambda item: (item[0][0], -item[1])):
-            print(f"| {name} | {place} | {count} |")
+        for (name, stages), count in sorted(self.places.items(), key=lambda item: (item[0][0], -item[1])):
+            print(f"| {name} | {stages} | {count} |")
         print("\n| command | exit code | last words | times |\n|---|---|---|---|")
         for (name, code, words), count in sorted(self.said.items()):
             print(f"| {name} | {137 if code == -signal.SIGKILL else code} | {words} | {count} |")
@@ -608,13 +615,21 @@ def preload() -> None:
     """Imports what the commands import, and composes their configurations."""
     from nmt.cli.compose import configuration
 
-    for each in COMMANDS.values():
-        arguments = [item.replace(PORT, "1") for item in each.arguments]
-        configuration(each.module, arguments)
-        importlib.import_module(f"nmt.commands.{each.module}")
+    for command in COMMANDS.values():
+        arguments = [item.replace(PORT, "1") for item in command.arguments]
+        configuration(command.module, arguments)
+        importlib.import_module(f"nmt.commands.{command.module}")
     for name in ("nmt.cli.command", "nmt.cli.sweep", "ctranslate2", "matplotlib.pyplot", "tensorboard"):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+
+
+def tokenize_small_chunks() -> None:
+    """Makes commands tokenize in two processes, and keep chunks, although the corpora are tiny."""
+    from nmt.data import dataset, tokenizing_processes
+
+    dataset._CHUNK, tokenizing_processes._FEW = 17, 34
+    dataset.number_of_processes = lambda: 2
 
 
 def main() -> None:
@@ -626,10 +641,11 @@ def main() -> None:
     os.environ["OMP_NUM_THREADS"] = "1"
     torch.set_num_threads(1)
     preload()
+    tokenize_small_chunks()
     stages = Stages()
     for name in options.commands:
-        for stage, place in COMMANDS[name].stages.items():
-            stages.watch(stage, place)
+        for stage, path in COMMANDS[name].stages.items():
+            stages.watch(stage, path)
     with TemporaryDirectory() as name:
         folder = Path(name)
         with download_server(folder) as port:
@@ -644,7 +660,7 @@ def main() -> None:
     print(
         f"\n{sum(study.kills.values())} kills, {sum(study.jobs.values())} jobs, {len(study.findings)} findings;", end=""
     )
-    print(f" {sum(each.ru_utime + each.ru_stime for each in used):.0f} CPU seconds; seed {options.seed}")
+    print(f" {sum(usage.ru_utime + usage.ru_stime for usage in used):.0f} CPU seconds; seed {options.seed}")
     sys.exit(bool(study.findings))
 
 
