@@ -42,7 +42,8 @@ def atomic_write(path: Path, former: Path | None = None) -> Iterator[Path]:
     """Yields the path of a temporary file to write. On success the file replaces `path`; on an error it is deleted.
 
     If `former` is given, the previous file at `path` is moved there. A symbolic link at either path is replaced, not
-    followed.
+    followed. After a power cut, the previous file may be back: to sync the folder too would take as long again for
+    each of thousands of pictures.
     """
     with _new_part(path, _create_file) as part:
         try:
