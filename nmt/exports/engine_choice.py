@@ -112,12 +112,14 @@ def ctranslate2_or_why_not(
         folder = _compared_export(run, device, precision, search, cache_dir)
         if isinstance(folder, str):
             return folder
-        from nmt.exports.ctranslate2_model import ctranslate2_engine
-
         try:
+            with importing("ctranslate2"):
+                from nmt.exports.ctranslate2_model import ctranslate2_engine
             return ctranslate2_engine(run.tokenizers, folder, "float32", "cpu")
         except DamagedExport:
             remove(folder)  # made by a broken disk or another build of CTranslate2: it is made again, once
+        except Mistake as error:
+            return str(error).rstrip(".")
     return f"CTranslate2 cannot load {folder}"
 
 

@@ -7,6 +7,8 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,14 @@ CHECKED = "engine=auto: using CTranslate2, whose translations matched torch's"
 
 def chosen(run: Path, engine: str = "auto", precision: str = "float32", **settings: Any) -> Chosen:
     return chosen_engine([str(run)], "cpu", precision, engine, **{"search": {}, "cache_dir": "cache", **settings})
+
+
+@contextmanager
+def broken(extra: str) -> Iterator[None]:
+    """In place of `importing`: a package cannot be imported."""
+    with pytest.raises(ImportError):
+        yield
+    raise Mistake("it is broken.")
 
 
 def cached() -> list[Path]:
@@ -245,6 +255,13 @@ def test_an_export_of_the_cache_that_cannot_be_loaded_is_made_again_once(
         shutil.copytree(made[0], "kept")
         refused = ctranslate2_or_why_not(stored, "cpu", "float32", {}, "cache")
         assert refused == f"CTranslate2 cannot load {made[0]}"
+
+
+def test_a_broken_ctranslate2_leaves_the_work_to_torch(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen(run)
+    monkeypatch.setitem(sys.modules, "nmt.exports.ctranslate2_model", None)
+    monkeypatch.setattr(engine_choice, "importing", broken)
+    assert ctranslate2_or_why_not(read_run(run), "cpu", "float32", {}, "cache") == "it is broken"
 
 
 def test_a_cache_that_cannot_be_written_is_found_before_torch_is_loaded(
