@@ -9,20 +9,25 @@ SOAK = os.environ.get("FUZZ") == "soak"
 T = TypeVar("T")
 
 
-def covering(combinations: Iterable[T], choices: Callable[[T], Sequence[Hashable]] = tuple) -> list[T]:  # type: ignore[assignment]
+def covering(
+    combinations: Iterable[T],
+    choices: Callable[[T], Sequence[Hashable]] = tuple,  # type: ignore[assignment]
+    pairs: bool = True,
+) -> list[T]:
     """All combinations in `make soak`; else a few that have every choice and every pair of them, by a greedy search.
 
-    `choices` are a combination's choices, one of each axis. What no combination has is not asked for.
+    `choices` are a combination's choices, one of each axis. What no combination has is not asked for. Without `pairs`,
+    every choice is enough.
     """
     everything = list(combinations)
     if SOAK:
         return everything
     numbered = [list(enumerate(choices(combination))) for combination in everything]
-    pairs = [set[object](itertools.combinations(own, 2)) | set(own) for own in numbered]
-    missing = set[object]().union(*pairs)
+    parts = [set[object](itertools.combinations(own, 2) if pairs else ()) | set(own) for own in numbered]
+    missing = set[object]().union(*parts)
     chosen: set[int] = set()
     while missing:
-        best = max(range(len(everything)), key=lambda number: len(pairs[number] & missing))
+        best = max(range(len(everything)), key=lambda number: len(parts[number] & missing))
         chosen.add(best)
-        missing -= pairs[best]
+        missing -= parts[best]
     return [everything[number] for number in sorted(chosen)]

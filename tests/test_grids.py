@@ -34,6 +34,13 @@ def test_every_pair_of_choices_is_covered_in_the_order_of_the_grid(
         assert pairs([other for other in chosen if other != row]) != pairs(chosen), "without a row, a pair is missing"
 
 
+def test_every_choice_is_covered_without_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grids, "SOAK", False)
+    chosen = covering(itertools.product(*AXES), pairs=False)
+    assert [set(axis) for axis in zip(*chosen, strict=True)] == [set(axis) for axis in AXES]
+    assert len(chosen) == 9
+
+
 def test_a_grid_is_much_smaller_than_all_combinations(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = list(itertools.product(*AXES))
     monkeypatch.setattr(grids, "SOAK", False)

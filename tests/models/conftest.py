@@ -147,6 +147,13 @@ def model(request: pytest.FixtureRequest) -> Seq2Seq:
     return made
 
 
+@pytest.fixture(params=covering(ROWS, choices, pairs=False))
+def searched(request: pytest.FixtureRequest) -> Seq2Seq:
+    """Fewer of these models, for searches of a dozen steps: the laws of a single step hold for all."""
+    made: Seq2Seq = ROWS[request.param]()
+    return made
+
+
 @pytest.fixture
 def rows() -> dict[str, Callable[[], Seq2Seq]]:
     """What builds each model; every one begins with the same random numbers."""

@@ -69,15 +69,15 @@ def test_an_attending_step_is_a_step_that_also_returns_its_weights(model, senten
         close(weights[:, 0], seen["cross", last].mean(dim=1)[:, t])
 
 
-def test_beams_are_independent_prefixes_of_their_sentence(model, sentences, close):
+def test_beams_are_independent_prefixes_of_their_sentence(searched, sentences, close):
     source, mask, _ = sentences
     prefixes = torch.randint(4, 23, (3, 2, 20), generator=torch.Generator().manual_seed(1))
-    memory = model.encode(source, mask)
-    state = model.start(memory, beams=2)
+    memory = searched.encode(source, mask)
+    state = searched.start(memory, beams=2)
     for t in range(20):  # longer than a block of the cache
-        log_probs, state = model.step(prefixes[:, :, t], state, memory)
+        log_probs, state = searched.step(prefixes[:, :, t], state, memory)
     for beam in range(2):
-        whole = model(source, mask, prefixes[:, beam])[:, -1].log_softmax(dim=-1)
+        whole = searched(source, mask, prefixes[:, beam])[:, -1].log_softmax(dim=-1)
         close(log_probs[:, beam].double(), whole, atol=LOG_PROB)
 
 
@@ -131,18 +131,18 @@ def test_a_batch_of_n_equals_n_batches_of_one(model, sentences, close):
         close(alone[0], whole[i])
 
 
-def test_beam_one_is_the_stepwise_argmax(model, sentences):
+def test_beam_one_is_the_stepwise_argmax(searched, sentences):
     source, mask, _ = sentences
     limit = 2 * source.shape[1] + 10
-    memory = model.encode(source, mask)
-    state, tokens, chosen = model.start(memory, beams=1), torch.full((3, 1), BOS), []
+    memory = searched.encode(source, mask)
+    state, tokens, chosen = searched.start(memory, beams=1), torch.full((3, 1), BOS), []
     for _ in range(limit):
-        log_probs, state = model.step(tokens, state, memory)
+        log_probs, state = searched.step(tokens, state, memory)
         log_probs[..., [PAD, UNK, BOS]] = -torch.inf
         tokens = log_probs.argmax(dim=-1)
         chosen.append(tokens)
     search = BeamSearch(beam_size=1)
-    for i, (found,) in enumerate(search(model, source, mask)):
+    for i, (found,) in enumerate(search(searched, source, mask)):
         greedy = torch.cat(chosen, dim=1)[i].tolist()[: int(2 * mask[i].sum()) + 9]  # then EOS is all that is left
         assert found.ids == (greedy[: greedy.index(EOS)] if EOS in greedy else greedy)
 
@@ -270,10 +270,10 @@ def test_a_view_contains_the_blocked_keys_and_the_gaussian(model, sentences, clo
             close(shares, torch.ones_like(shares))
 
 
-def test_the_fused_and_the_explicit_path_give_the_same_translations(model, sentences, monkeypatch):
+def test_the_fused_and_the_explicit_path_give_the_same_translations(searched, sentences, monkeypatch):
     source, mask, _ = sentences
     found = []
     for fused in (True, False):
         monkeypatch.setattr(fused_attention, "prefers_fused", lambda *_, fused=fused: fused)
-        found.append([found.ids for beam in BeamSearch(beam_size=3)(model, source, mask) for found in beam])
+        found.append([found.ids for beam in BeamSearch(beam_size=3)(searched, source, mask) for found in beam])
     assert found[0] == found[1]
