@@ -110,7 +110,7 @@ def start(corpus: Path) -> Iterator[Start]:
 
 @pytest.fixture
 def start_python(corpus: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """The same with `python -m`, for commands whose jobs joblib runs."""
+    """The same with `python -m`, for commands that need the environment of the test."""
     with contextlib.ExitStack() as started:
 
         def popen(name: str, *overrides: str) -> subprocess.Popen[str]:
