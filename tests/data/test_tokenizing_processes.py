@@ -145,7 +145,7 @@ def test_a_process_that_is_killed_is_reported(pair: TokenizerPair, tmp_path: Pat
     before = children()
     with closing(tokenized_chunks(chunks, tokenizing(pair), tmp_path / "parts", 2)) as tokenized:
         next(tokenized)
-        for process in children() - before:
+        for process in two_children(except_for=before):
             os.kill(process, signal.SIGKILL)
         with pytest.raises(
             ProcessEnded, match=r"^A process that tokenizes was killed, probably .* to continue; OMP_NUM"
@@ -223,20 +223,19 @@ for chunk, _ in tokenized_chunks(chunks, tokenizing, Path("parts"), 2):
 def test_the_processes_end_with_the_command(pair: TokenizerPair, tmp_path: Path) -> None:
     (tmp_path / "tokenizing").write_bytes(pickle.dumps(tokenizing(pair)))
     package = str(Path(dataset.__file__).parents[2])
-    parent = subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-c", PARENT],
         cwd=tmp_path,
         env=os.environ | {"PYTHONPATH": package},
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-    )
-    assert parent.stdout is not None
-    parent.stdout.readline()
-    started = children(parent.pid)
-    assert len(started) == 2
-    parent.kill()
-    parent.stdout.close()
-    parent.wait()
+    ) as parent:
+        try:
+            assert parent.stdout is not None
+            parent.stdout.readline()
+            started = two_children(parent.pid)
+        finally:
+            parent.kill()
     deadline = time.monotonic() + 30
     while any(Path(f"/proc/{process}").exists() for process in started):
         assert time.monotonic() < deadline
@@ -252,6 +251,15 @@ def children(parent: int | None = None) -> set[int]:
         for row in rows
         if int(row[1]) == (parent or os.getpid()) and "nmt.data.tokenizing_processes" in row[3] and row[2][0] != "Z"
     }
+
+
+def two_children(parent: int | None = None, except_for: frozenset[int] | set[int] = frozenset()) -> set[int]:
+    """The two processes that tokenize, once both have started."""
+    deadline = time.monotonic() + 60
+    while len(started := children(parent) - except_for) < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return started
 
 
 @pytest.mark.parametrize(
