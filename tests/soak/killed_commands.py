@@ -97,6 +97,8 @@ class Command(NamedTuple):
     """In a row, before it is left alone; a command that starts over each time would otherwise take long."""
     share: int
     """Of all kills, in percent, if all commands are killed."""
+    already_done: str | None = None
+    """How the command refuses to replace what it had finished before it was killed."""
 
 
 class Whole(NamedTuple):
@@ -168,6 +170,7 @@ COMMANDS = {
         "parts/*",
         4,
         6,
+        already_done="error: parts exists; choose a new folder with split.out=, or delete it.",
     ),
     "translate": Command(
         "translate",
@@ -357,7 +360,11 @@ def child(stages: Stages, command: Command, folder: Path, errors: Path, pipe: tu
     sys.argv = [f"nmt.{command.module}", *command.arguments]
     stages.pipe = pipe[1]
     with stages.within(0):
-        runpy.run_module(f"nmt.{command.module}", run_name="__main__", alter_sys=True)
+        try:
+            runpy.run_module(f"nmt.{command.module}", run_name="__main__", alter_sys=True)
+        finally:
+            # The command has ended; what follows belongs to this study.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def lengths_of(ended: Ended) -> dict[int, float]:
@@ -477,6 +484,8 @@ class Study:
                 plan = Plan(stage, number, self.chance.random(), self.chance.choice(SIGNALS))
             ended = run(self.stages, command, folder, plan, whole.lengths)
             last = ended.errors.strip().rpartition("\n")[2]
+            if history and ended.code == 2 and last == command.already_done:
+                break
             expected_codes = {0} if plan is None or ended.stages is None else {0, CODES[plan.signal]}
             if ended.code not in expected_codes or "Traceback" in ended.errors or "Exception" in ended.errors:
                 self._add_finding(name, f"exit code {ended.code} after {plan} {history}:\n{ended.errors}")
