@@ -1,4 +1,4 @@
-"""Chunks of a training corpus, each normalized, filtered and tokenized by itself; without torch, which starts slowly.
+"""Chunks of a training corpus: each is normalized, filtered and tokenized on its own, without importing torch.
 
 Only whether a pair is a duplicate depends on the chunks before. So a tokenized chunk has the digests of its pairs, and
 `Merge` decides in the order of the corpus.

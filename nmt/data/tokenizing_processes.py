@@ -181,7 +181,7 @@ def _file(folder: Path, chunk: Chunk) -> Path:
 
 
 def _kept(folder: Path, chunk: Chunk) -> bytes | None:
-    """The tokenized chunk of an earlier, interrupted command; None if there is none, or it is damaged."""
+    """A chunk that an interrupted command has already tokenized. None if it was not reached, or its file is damaged."""
     try:
         content = _file(folder, chunk).read_bytes()
     except FileNotFoundError:
