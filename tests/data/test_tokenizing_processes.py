@@ -3,7 +3,6 @@
 import operator
 import os
 import pickle
-import signal
 import subprocess
 import sys
 import time
@@ -140,22 +139,28 @@ def tokenizing(pair: TokenizerPair) -> Tokenizing:
     return Tokenizing(Direction("en", "vi"), pair, Filters(), TextFilters(text_filter, text_filter, text_filter))
 
 
-def test_a_process_that_is_killed_is_reported(pair: TokenizerPair, tmp_path: Path) -> None:
-    chunks = [Chunk(0, f"one {number}", f"một {number}", None) for number in range(99)]
-    before = children()
-    with closing(tokenized_chunks(chunks, tokenizing(pair), tmp_path / "parts", 2)) as tokenized:
+def test_a_process_that_is_killed_is_reported(
+    pair: TokenizerPair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = list[subprocess.Popen[bytes]]()
+    start = tokenizing_processes._Processes._start
+    monkeypatch.setattr(
+        tokenizing_processes._Processes, "_start", lambda self: started.append(start(self)) or started[-1]
+    )
+    with closing(tokenized_chunks(chunks_of(99), tokenizing(pair), tmp_path / "parts", 2)) as tokenized:
         next(tokenized)
-        for process in two_children(except_for=before):
-            os.kill(process, signal.SIGKILL)
+        for process in started:
+            process.kill()
         with pytest.raises(
             ProcessEnded, match=r"^A process that tokenizes was killed, probably .* to continue; OMP_NUM"
         ):
             list(tokenized)
     assert len([*(tmp_path / "parts").iterdir()]) >= 1
     # The same ends the processes of an iterator that is abandoned.
-    with closing(tokenized_chunks(chunks, tokenizing(pair), tmp_path / "parts", 2)) as tokenized:
+    with closing(tokenized_chunks(chunks_of(99), tokenizing(pair), tmp_path / "parts", 2)) as tokenized:
         next(tokenized)
-    assert children() <= before
+    assert len(started) >= 2
+    assert None not in [process.poll() for process in started]
 
 
 def chunks_of(number: int) -> list[Chunk]:
@@ -228,38 +233,14 @@ def test_the_processes_end_with_the_command(pair: TokenizerPair, tmp_path: Path)
         cwd=tmp_path,
         env=os.environ | {"PYTHONPATH": package},
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,  # the processes have it too, so it ends when the last of them does
     ) as parent:
-        try:
-            assert parent.stdout is not None
+        assert parent.stdout is not None
+        for _ in range(100):  # both have started
             parent.stdout.readline()
-            started = two_children(parent.pid)
-        finally:
-            parent.kill()
-    deadline = time.monotonic() + 30
-    while any(Path(f"/proc/{process}").exists() for process in started):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
-def children(parent: int | None = None) -> set[int]:
-    """The processes that tokenize for a process."""
-    listed = subprocess.run(["ps", "-eo", "pid,ppid,stat,args"], capture_output=True, text=True, check=True).stdout
-    rows = (line.split(None, 3) for line in listed.splitlines()[1:])
-    return {
-        int(row[0])
-        for row in rows
-        if int(row[1]) == (parent or os.getpid()) and "nmt.data.tokenizing_processes" in row[3] and row[2][0] != "Z"
-    }
-
-
-def two_children(parent: int | None = None, except_for: frozenset[int] | set[int] = frozenset()) -> set[int]:
-    """The two processes that tokenize, once both have started."""
-    deadline = time.monotonic() + 60
-    while len(started := children(parent) - except_for) < 2:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    return started
+        parent.kill()
+        _, errors = parent.communicate(timeout=60)
+    assert errors == b""
 
 
 @pytest.mark.parametrize(
