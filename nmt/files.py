@@ -278,7 +278,11 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Writes a JSON file atomically, and creates its folder if necessary."""
+    """Writes a JSON file atomically, and creates its folder if necessary.
+
+    What killed writers of the file left behind is deleted: no other command would find it.
+    """
+    remove_abandoned_parts(path.parent, path.name)
     text = json.dumps(content, indent=2, ensure_ascii=False)
     write_text(path, f"{text}\n")
 

@@ -351,6 +351,13 @@ def test_what_a_killed_writer_left_is_deleted_by_the_next_one(tmp_path: Path) ->
     assert left == [".folder.4567.part", ".other.0123.part", "folder", "page"]
 
 
+def test_a_record_is_written_without_what_its_killed_writers_left(tmp_path: Path) -> None:
+    for name in (".scores.json.0123.part", ".others.json.0123.part"):
+        (tmp_path / name).touch()
+    write_json(tmp_path / "scores.json", {})
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".others.json.0123.part", "scores.json"]
+
+
 def test_without_locks_nothing_is_taken_for_abandoned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def flock(file: int, flags: int) -> None:
         raise OSError(errno.ENOLCK, "No locks available")

@@ -7,32 +7,21 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
-from nmt.config.fields import EngineName
 from nmt.config.keys import leaves
-from nmt.config.messages import unknown
 from nmt.config.stored import Stored, read_stored
 from nmt.data.cache import content_key, is_whole
 from nmt.decoding.search_settings import BEAM_SEARCH
 from nmt.errors import FULL_DISK, Mistake
 from nmt.exports.damage import DamagedExport, UnreadableExport
-from nmt.exports.export_record import check_files, origin, read_record
-from nmt.exports.extras import check_extra, importing
+from nmt.exports.export_record import COMPARED, VERDICT, check_files, origin, read_record
+from nmt.exports.extras import check_extra, check_supported, importing
 from nmt.files import cache_folder, check_writable, remove, write_json
 from nmt.runs.engine import Engine, search_config
 from nmt.runs.reading import StoredRun, read_run
 
-PRECISIONS = ("float32", "int8")
-"""Number formats that every engine supports."""
-
-COMPARED = 20
-"""For engine=auto, CTranslate2 has to find torch's translations of at most this many sentences."""
-
 MATCHED = "its translations matched torch's"
-
-VERDICT = "verdict.json"
-"""What the comparison found, in a folder of the cache."""
 
 _GPU_FILES = ("/dev/nvidiactl", "/dev/kfd")
 _NOT_WRITABLE = (*FULL_DISK, errno.EACCES, errno.EPERM, errno.EROFS)
@@ -255,22 +244,3 @@ def _record_match(run: StoredRun, precision: str, cache: Path) -> None:
             write_json(file, {"run": str(run.directory.path)})
     except (OSError, Mistake) as error:
         logger.debug("Could not record that the export matches the run: %s", error)
-
-
-def check_supported(engine: str, device: str, precision: str, number_of_runs: int) -> None:
-    """Raises Mistake for an unknown engine, and for options that it does not support."""
-    if engine not in get_args(EngineName):
-        raise Mistake(unknown("engine", engine, get_args(EngineName)))
-    if number_of_runs > 1:
-        raise Mistake(f"engine={engine} translates with one run, not with {number_of_runs}: use engine=torch.")
-    if precision not in PRECISIONS:
-        raise Mistake(
-            f"engine={engine} supports precision={' and '.join(PRECISIONS)}, not {precision}: use one of them, or "
-            "engine=torch."
-        )
-    if engine == "onnx" and device == "cuda":
-        raise Mistake("engine=onnx runs on the CPU, but device is cuda: use device=cpu, or another engine.")
-    try:
-        check_extra(engine)
-    except Mistake as error:
-        raise Mistake(f"{str(error).rstrip('.')}, or use engine=torch.") from error

@@ -331,8 +331,8 @@ def _fitted(draw: Callable[[_Size], Figure], columns: int, look: Look, size: _Si
             room = look.width - figure.get_tightbbox().width - 2 * _PAD
         if room >= -_PAD / 2 and size.cell > fitting[1].cell:
             fitting = figure, size
-        cell = min(size.cell + room / columns, _LARGEST)
-        if cell < _SMALLEST or abs(cell - size.cell) < 1e-5:
+        cell = min(max(size.cell + room / columns, _SMALLEST), _LARGEST)
+        if abs(cell - size.cell) < 1e-5:
             break
         size = size._replace(cell=cell)
         figure = draw(size)

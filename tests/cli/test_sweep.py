@@ -13,7 +13,7 @@ import pytest
 from forked import Forked, joblib_forks, module, with_path
 from safetensors.torch import load_file
 
-from nmt.cli.sweep import job_name
+from nmt.cli.sweep import _records_in, job_name
 
 LAUNCHERS = Path(__file__).resolve().parents[1] / "launchers"
 Command = Callable[..., Any]
@@ -66,6 +66,14 @@ def test_the_records_of_a_sweep_are_in_its_folder(start: Start, tiny: Callable[.
         (0, 0, ""),
         (1, 1, "not finished"),
     ]
+
+
+def test_the_records_of_killed_sweeps_are_deleted_and_those_of_running_ones_are_not(tmp_path: Path) -> None:
+    abandoned = tmp_path / ".records-killed.part"
+    abandoned.mkdir()
+    (abandoned / "0.json").touch()
+    with _records_in(tmp_path) as running, _records_in(tmp_path) as another:
+        assert sorted(tmp_path.iterdir()) == sorted([running, another])
 
 
 def test_a_refused_sweep_leaves_no_folder(command: Command, corpus: Path) -> None:

@@ -213,6 +213,14 @@ def test_a_grid_that_is_too_narrow_for_labels_has_none_and_one_too_narrow_for_ce
     heat_map_grid(weights, words, words, look_of(width=least)).save(tmp_path / "b.pdf")
 
 
+@pytest.mark.parametrize(("heads", "columns"), [(1, 17), (5, 5)])
+def test_the_width_that_a_refusal_suggests_is_accepted(heads: int, columns: int) -> None:
+    words, weights = ["word"] * columns, np.eye(columns)[None, None].repeat(heads, 1)
+    with pytest.raises(Mistake, match="use at least") as refusal:
+        heat_map_grid(weights, words, words, look_of(width=0.3))
+    heat_map_grid(weights, words, words, look_of(width=float(str(refusal.value).split()[-1].rstrip("."))))
+
+
 def test_the_labels_of_a_grid_must_fit(tmp_path: Path) -> None:
     with pytest.raises(Mistake, match=r"A map of shape \(4, 5\) does not fit 5 target and 4 source"):
         heat_map_grid(np.zeros((2, 3, 4, 5)), ["a"] * 4, ["x"] * 5, look_of()).save(tmp_path / "a.png")
