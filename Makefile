@@ -78,10 +78,7 @@ docs: .venv/installed-docs
 	@echo "Open build/site/index.html in a browser"
 
 soak: .venv/installed-dev
-	FUZZ=soak OMP_NUM_THREADS=1 $(VENV) pytest -n auto --maxprocesses=4 --hypothesis-show-statistics \
-	  tests/test_configs.py tests/test_docs.py tests/test_fuzz.py \
-	  tests/attention tests/data tests/decoding tests/evaluation tests/exports tests/kernels tests/maps tests/models \
-	  tests/pages tests/runs tests/training
+	FUZZ=soak OMP_NUM_THREADS=1 $(VENV) pytest -n auto --maxprocesses=4 --hypothesis-show-statistics
 	$(VENV) tests.soak.fuzz
 	$(VENV) tests.soak.command_lines
 	$(VENV) tests.soak.kills

@@ -9,6 +9,7 @@ import importlib
 import os
 
 import pytest
+from grids import SOAK
 from xdist import is_xdist_controller
 
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -24,6 +25,13 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         for name in LIBRARIES:
             importlib.import_module(name)
         session.config.pluginmanager.import_plugin("common_fixtures")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not SOAK:
+        left_out = [item for item in items if item.get_closest_marker("soak")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("soak")]
 
 
 def pytest_collection_finish() -> None:

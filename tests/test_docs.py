@@ -16,7 +16,6 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import pytest
 import yaml
-from grids import SOAK
 
 import nmt
 from nmt.cli.arguments import for_hydra
@@ -424,7 +423,7 @@ def test_the_equations_on_the_pages_on_papers_are_what_the_code_computes(page: P
     plt.close("all")
 
 
-@pytest.mark.skipif(not SOAK, reason="Building the site takes half a minute; make docs and make soak build it.")
+@pytest.mark.soak
 def test_the_site_is_built_without_a_warning(tmp_path: Path):
     """All pages and docstrings; the pages on the papers are not run. Vietnamese pages are marked as such."""
     pytest.importorskip("sphinx", reason="the extra docs is not installed")

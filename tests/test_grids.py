@@ -1,16 +1,12 @@
 """What `make test` leaves out of a grid of combinations, `make soak` tries."""
 
 import itertools
-import re
 from collections.abc import Hashable, Sequence
-from pathlib import Path
 
 import grids
 import pytest
-import sampled_checks
 from grids import covering
 
-CHECKOUT = Path(__file__).resolve().parents[1]
 AXES = ("abcdefghi", "xyz", (1, 2, 3), (True, False))
 
 
@@ -48,17 +44,3 @@ def test_a_grid_is_much_smaller_than_all_combinations(monkeypatch: pytest.Monkey
     assert len(covering(rows)) <= 30, "27 pairs of the two longest axes need a row each"
     monkeypatch.setattr(grids, "SOAK", True)
     assert covering(rows) == rows
-
-
-def test_make_soak_runs_every_file_that_leaves_something_to_it() -> None:
-    makefile = (CHECKOUT / "Makefile").read_text(encoding="utf-8")
-    [line] = re.findall(r"^\tFUZZ=soak (?:.*\\\n)*.*$", makefile, re.MULTILINE)
-    given = [CHECKOUT / path for path in re.findall(r"tests/[\w/.]+", line)]
-    tests = CHECKOUT / "tests"
-    files = [path for name in ("conftest.py", "test_*.py") for path in tests.rglob(name) if path != Path(__file__)]
-    leaving = [path for path in files if re.search(r"^from grids import", path.read_text(encoding="utf-8"), re.M)]
-    assert len(leaving) > 3
-    # The fixtures of a conftest.py are for all tests of its folder.
-    leaving = [path.parent if path.name == "conftest.py" else path for path in leaving]
-    for path in (*leaving, *(tests / folder for folder in sampled_checks.FOLDERS)):
-        assert {path, *path.parents} & set(given), path

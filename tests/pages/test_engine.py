@@ -420,7 +420,7 @@ def test_words_that_never_occurred_in_training_are_those_of_the_server(page: Any
     assert "zebras" in unknown_words(embedded, text)
 
 
-@pytest.mark.skipif(not SOAK, reason="All combinations take minutes; make soak tries them.")
+@pytest.mark.soak
 @pytest.mark.parametrize("part", range(PARTS))
 def test_every_combination_computes_as_torch(page: Any, base: LoadedRun, part: int) -> None:
     for number, (name, model) in [*enumerate(every_model())][part::PARTS]:
@@ -485,7 +485,7 @@ def test_control_pieces_between_bytes_are_no_part_of_the_text(page: Any, base: L
     assert found["text"] == normalize(run.tokenizers.target.decode(found["ids"]))
 
 
-@pytest.mark.skipif(not SOAK, reason="20,000 lines take minutes; make soak cuts them.")
+@pytest.mark.soak
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
 def test_a_long_text_is_cut_into_the_pieces_of_sentencepiece(page: Any, base: LoadedRun, kind: str) -> None:
     """20,000 lines of the file that PAGE_TEXT names. The tokenizer learns a tenth of them, and spells the rest."""
