@@ -318,6 +318,8 @@ def test_the_difference_that_a_change_makes(page: Any) -> None:
     press(page, "Block at every step")
     page.locator("#difference").check()
     page.locator("#minus .cell").first.wait_for()
+    box = page.locator("#minus h2").bounding_box()
+    assert 0 <= box["y"] < 900, "the map that was asked for is in the window"
     before = numbers(page, "intact")
     width = page.locator("#intact text[data-column]").count()
     blocked = numbers(page, "minus")[1::width]
@@ -355,7 +357,7 @@ def test_the_page_says_that_another_run_or_sentence_drops_the_changes(page: Any)
     page.locator("#try-block").click()
     page.locator("#changed .cell").first.wait_for()
     page.locator("#run").select_option("maps_luong")
-    page.get_by_text("Your changes were for the translation before").wait_for()
+    page.get_by_text("Your changes belonged to the previous translation").wait_for()
     assert page.locator("#changes li").count() == 0
     page.go_back()
     page.locator("#changes li").wait_for()
@@ -364,7 +366,7 @@ def test_the_page_says_that_another_run_or_sentence_drops_the_changes(page: Any)
     assert page.locator("#run").input_value() == "maps_transformer"
     assert page.locator("#status").text_content() == ""
     translate(page, "two one.")
-    page.get_by_text("Your changes were for the translation before").wait_for()
+    page.get_by_text("Your changes belonged to the previous translation").wait_for()
     translate(page, "three one.")
     assert page.locator("#status").text_content() == ""
 
@@ -468,6 +470,8 @@ def test_a_guess_is_compared_with_the_known_alignment(page: Any, browser: Any) -
     page.keyboard.press("Enter")
     press(page, "Reveal")
     page.locator("#guess-rates tr").nth(3).wait_for()
+    board, score = (page.locator(name).bounding_box() for name in ("#guess-table", "#guess-rates"))
+    assert board["y"] <= score["y"] + 8 < board["y"] + board["height"], "the score is beside the map"
     names = page.locator("#guess-rates th[scope='row']").all_text_contents()
     assert names == ["you", "the model", "the diagonal"]
     [gold] = [pair.gold for pair in aligned_pairs(Direction("en", "vi")) if pair.source == "How old is Mai?"]
@@ -720,7 +724,8 @@ def test_cause_and_effect_are_in_one_window(
     page = context.new_page()
     page.goto(f"{address}/#run=maps_transformer&text={LONG}&unit=words")
     page.locator("#results[aria-busy='false'] #intact .cell").first.wait_for()
-    assert cell(page, 0, 0).bounding_box()["y"] < first_row
+    before = cell(page, 0, 0).bounding_box()["y"]
+    assert before < first_row
     cell(page, 0, 1).click()
     press(page, "Block at every step")
     page.locator("#changed svg").wait_for()
@@ -735,6 +740,10 @@ def test_cause_and_effect_are_in_one_window(
         assert boxes["#clicked"]["x"] >= boxes["#intact svg"]["x"] + boxes["#intact svg"]["width"]
         assert boxes["#changed svg"]["x"] > boxes["#intact svg"]["x"]
         assert cell(page, 0, 0).bounding_box()["y"] == page.locator("#changed .cell").first.bounding_box()["y"]
+        assert abs(cell(page, 0, 0).bounding_box()["y"] - before) <= 20, "the map stays where it was"
+        for button in page.locator("#heads button").all():
+            box = button.bounding_box()
+            assert 0 < box["y"] < box["y"] + box["height"] <= height, "all heads are in the window"
     assert not page.locator("#site").is_visible(), "the options are folded"
     chosen = "cross attention, all layers and heads · words"
     assert page.locator("#chosen").text_content() == chosen
@@ -793,6 +802,9 @@ def test_a_word_should_look_at_a_source_word(page: Any) -> None:
     page.mouse.up()
     page.locator("#changed svg").wait_for()
     assert page.locator("#word-menu").is_hidden(), "a drag is no click"
+    ready(page)
+    lit = page.locator("#intact text.lit").evaluate_all("labels => labels.map(({ dataset }) => dataset.row)")
+    assert lit == ["0"], "the map that moved under the pointer is not pointed at"
     row = tips(page.locator("#changed .cell[data-row='0']"))
     assert [float(title[-5:]) for title in row] == [float(column == 1) for column in range(len(row))]
     ready(page)
@@ -801,6 +813,15 @@ def test_a_word_should_look_at_a_source_word(page: Any) -> None:
     edited = "#changed .cell[data-row='0'][data-column='2']"
     page.wait_for_function("place => document.querySelector(place).dataset.tip.endsWith('1.000')", arg=edited)
     assert page.locator("#changes li").count() == 1, "the new place replaces the old one"
+    ready(page)
+    word(page, 0).hover()
+    end = page.locator("#echo span").first.bounding_box()
+    page.mouse.down()
+    page.mouse.move(end["x"] + end["width"] / 2, end["y"] + end["height"] / 2, steps=4)
+    assert page.locator("#echo .target").all_text_contents() == [TEXT.split()[0]]
+    page.mouse.up()
+    edited = "#changed .cell[data-row='0'][data-column='0']"
+    page.wait_for_function("place => document.querySelector(place).dataset.tip.endsWith('1.000')", arg=edited)
 
 
 def test_a_translation_is_copied_and_followed_step_by_step(page: Any) -> None:

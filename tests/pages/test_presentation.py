@@ -35,6 +35,7 @@ def test_the_presentation_can_be_read_from_the_last_row_and_left_by_a_key(page: 
     page.locator("#intact .cell").first.click()
     page.get_by_role("button", name="Block at every step").click()
     page.locator("#outcome:not([hidden])").wait_for()
+    assert page.locator("#changed .cell").first.is_visible(), "the class sees what changed"
     sizes = page.evaluate(SIZES)
     assert len(sizes) > 20
     assert [(size, text) for size, text in sizes if size < HIGH / 50] == []

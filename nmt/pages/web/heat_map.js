@@ -45,16 +45,17 @@ const heightOfLabels = ({ columns }, upright) => Math.ceil(Math.max(...columns.m
 
 /** The size of a layout with a legend. @param {Pick<AttentionMap, "rows" | "columns">} map @param {Pick<Layout, "cell" | "across" | "left" | "top" | "upright">} cells */
 function annotatedSize({ rows, columns }, { cell, across, left, top, upright }) {
-  const bottom = top + cell * rows.length, over = upright ? 0 : beyond(columns.map((text) => widthOf(text)), across);
+  const bottom = top + cell * rows.length, over = upright ? 2 : beyond(columns.map((text) => widthOf(text)), across);
   return { cell, across, left, top, upright, width: left + Math.max(across * columns.length + Math.ceil(over), 160), height: bottom + LEGEND, legend: bottom + 10 };
 }
 
 /**
  * The layout with the names of the axes and a legend. All of it is in the window if its cells remain large enough to
  * be read and hit. A place below the first window gets a window of its own.
- * @param {HTMLElement} container @param {AttentionMap} map @returns {Layout}
+ * @param {HTMLElement} container @param {AttentionMap} map
+ * @param {number} [below] the height of what must be in the window below the drawing @returns {Layout}
  */
-export function annotatedLayout(container, { rows, columns }) {
+export function annotatedLayout(container, { rows, columns }, below = 0) {
   const widths = columns.map((text) => widthOf(text));
   const left = Math.max(...rows.map((text) => widthOf(text)), 62);
   const wide = (/** @type {HTMLElement} */ (container.parentElement).clientWidth - 6) / magnified() - left;
@@ -63,7 +64,7 @@ export function annotatedLayout(container, { rows, columns }) {
   const fits = upright ? (/** @type {number} */ across) => across * columns.length <= wide : fitsSlanted;
   const top = heightOfLabels({ columns }, upright);
   const above = container.getBoundingClientRect().top + scrollY;
-  const high = (innerHeight - (above < innerHeight / 2 ? above : 0)) / magnified() - top - LEGEND - 24;
+  const high = (innerHeight - below - (above < innerHeight / 2 ? above : 0)) / magnified() - top - LEGEND - 24;
   let cell = clamp(Math.floor(high / rows.length), MOST_CELL, LEAST_CELL);
   while (cell > LEAST_CELL && !fits(cell)) cell--;
   let across = cell;

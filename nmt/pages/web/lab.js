@@ -12,7 +12,7 @@ import { engine, isOutdated, latest, sentenceOf, stop } from "./lab/asking.js";
 import { drawBeam } from "./lab/beam.js";
 import { offerDirection } from "./lab/direction.js";
 import { drawGuess, listenToGuess, setPairs } from "./lab/guess.js";
-import { drawHeads, listenToHeads } from "./lab/heads.js";
+import { drawHeads, isWide, listenToHeads } from "./lab/heads.js";
 import { listenToHover, setShown } from "./lab/hover.js";
 import { blockWord, chooseForLayer, chosenForLayer, drawInspector, placeName, setWeight } from "./lab/inspector.js";
 import { selectedMap, tipOf } from "./lab/maps.js";
@@ -25,7 +25,7 @@ import { forgetSteps, hideLater, listenToSteps } from "./lab/steps.js";
 import { fillGlossary, withTerm, withTerms } from "./lab/terms.js";
 import { closeMenu, forgetWords, listenToTranslation, showWords } from "./lab/translation.js";
 import { quoted, sayNothing, signed, timesOf } from "./lab/wording.js";
-import { decimal, language, otherLanguage } from "./language.js";
+import { decimal, language, nameOfLanguage, otherLanguage } from "./language.js";
 import { drawLines } from "./lines.js";
 import { MEAN, SITES, choiceOf, choicesOf, differenceOf } from "./map.js";
 import { isSpecial } from "./words.js";
@@ -45,8 +45,8 @@ const OUTSIDE = {
   vi: "Quốc hội đã thông qua ngân sách mới hôm thứ Ba.",
 };
 
-/** The label that says what a map of a site shows. @type {Record<string, string>} */
-const LEGENDS = { cross: "legend", encoder_self: "legendOfSource", decoder_self: "legendOfRead" };
+/** The labels that say what a map of a site shows: alone, and above several maps, whose headings need the room. @type {Record<string, [string, string]>} */
+const LEGENDS = { cross: ["legend", "legendShort"], encoder_self: ["legendOfSource", "legendOfSourceShort"], decoder_self: ["legendOfRead", "legendOfReadShort"] };
 
 /** @type {import("./engine/interface.js").Run[]} */
 let runs = [];
@@ -222,7 +222,7 @@ async function fitChoices() {
     fit("otherLayer", ofSecond.layers, element["other-layer"]);
     fit("otherHead", ofSecond.heads, element["other-head"]);
   }
-  element.legend.textContent = label(LEGENDS[state.site]);
+  showLegend();
   element.chosen.textContent = chosenInWords();
   element.unit.value = state.unit;
   element.view.value = state.view;
@@ -318,9 +318,13 @@ function show() {
   if (state.revealed) drawGuess(report);
 }
 
+const hasSeveral = () => element.results.classList.contains("several");
+
+function showLegend() { element.legend.textContent = label(LEGENDS[state.site][hasSeveral() ? 1 : 0]); }
+
 function showNames() {
   element["intact-name"].textContent = label(state.prefix.length ? "continued" : state.locks.length ? "withLocks" : "translation", state.run);
-  element["changed-name"].textContent = label("withChanges", state.run);
+  element["changed-name"].textContent = label("withChanges");
   element["other-name"].textContent = label("translation", state.second);
 }
 
@@ -388,11 +392,13 @@ function draw({ withHeads = true } = {}) {
   setAside();
   // Set the layout first, because the width of a section determines the size of its cells.
   element.results.classList.toggle("several", [maps.changed, maps.other, minus].some(Boolean));
+  showLegend();
   /** @type {[string, import("./map.js").AttentionMap][]} */
   const shown = Object.entries({ ...maps, minus }).flatMap(([name, map]) => map && isShown(name) ? [[name, map]] : []);
   element.results.style.setProperty("--columns", String(columnsFor(shown.map(([, map]) => map))));
   if (withHeads) drawHeads(headsShown, report);
-  const layouts = alignedLayouts(shown.map(([name, map]) => ({ map, layout: annotatedLayout(part(element[name], ".map"), map) })));
+  const below = hasSeveral() && isWide() ? element.heads.offsetHeight + VERDICT : 0;
+  const layouts = alignedLayouts(shown.map(([name, map]) => ({ map, layout: annotatedLayout(part(element[name], ".map"), map, below) })));
   shown.forEach(([name], i) => {
     const map = maps[name];
     const choose = (/** @type {Cell} */ cell) => select(cell, name);
@@ -424,6 +430,7 @@ function setAside() {
 }
 
 const GAP = 28; // between results, as in lab.css
+const VERDICT = 10; // what is said about a map, as far as it needs more than the usual room below it
 const ENOUGH = 320; // pixels in which a wide map is scrolled
 
 /** How many results are side by side: all of them if their maps have room, and else rows of the same length. @param {import("./map.js").AttentionMap[]} maps */
@@ -558,8 +565,9 @@ function weigh(weight) {
 const oppositeOf = (run) => runs.find(({ source, target }) => source === run.target && target === run.source);
 
 function fillRuns() {
-  const direction = (/** @type {Run} */ { source, target }) => `${source} → ${target}`;
-  fillSelect(element.run, runs.map((run) => [run.name, `${run.name} (${direction(run)})`]), state.run);
+  const direction = (/** @type {Run} */ { source, target }) => `${nameOfLanguage(source)} → ${nameOfLanguage(target)}`;
+  // A run that is named after its direction needs no second name.
+  fillSelect(element.run, runs.map((run) => [run.name, run.name === `${run.source}-${run.target}` ? direction(run) : `${run.name} (${direction(run)})`]), state.run);
   const current = /** @type {Run} */ (runNamed(state.run));
   const others = runs.filter((run) => run !== current && direction(run) === direction(current));
   if (!others.some(({ name }) => name === state.second)) state.second = "";
@@ -686,7 +694,7 @@ function listenToChoices() {
   on("view", ({ value }) => { state.view = value; redraw(); });
   on("other-layer", ({ value }) => { state.otherLayer = choiceOf(value); redraw(); });
   on("other-head", ({ value }) => { state.otherHead = choiceOf(value); redraw(); });
-  on("difference", ({ checked }) => { state.difference = checked; draw(); writeAddress(); });
+  on("difference", ({ checked }) => { state.difference = checked; draw(); writeAddress(); if (checked) element.minus.scrollIntoView({ block: "nearest" }); });
   on("weight", ({ value }) => weigh(Number(value)));
   element.weight.addEventListener("input", () => { element["weight-value"].textContent = decimal(Number(element.weight.value), 2); });
   const number = (/** @type {string} */ id, /** @type {"beamSize" | "lengthPenalty"} */ key) => on(id, (field) => {

@@ -7,6 +7,13 @@ export const language = (new URLSearchParams(location.search).get("lang") ?? nav
 /** The other language. */
 export const otherLanguage = language === "vi" ? "en" : "vi";
 
+const names = new Intl.DisplayNames([language], { type: "language", fallback: "code" });
+
+/** A language by its name in the language of the page; a code that is none stays. @param {string} code */
+export function nameOfLanguage(code) {
+  try { return names.of(code) ?? code; } catch { return code; }
+}
+
 /** A written number as readers of the page's language expect it: Vietnamese has a decimal comma. @param {string} digits */
 export const localized = (digits) => language === "vi" ? digits.replace(".", ",") : digits;
 

@@ -29,7 +29,7 @@ export function showEcho(map, row, column, rowWords) {
   let next = 0;
   echo.replaceChildren(...parts.map((part) => {
     if (!part.trim()) return part;
-    const [start, end] = spans[next++], item = make("span", {}, part);
+    const [start, end] = spans[next++], item = make("span", { "data-column": start }, part);
     if (row !== null) shade(item, map.weights[row].slice(start, end).reduce((sum, weight) => sum + weight, 0));
     item.classList.toggle("pointed", column !== null && start <= column && column < end);
     return item;

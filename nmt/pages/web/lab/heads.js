@@ -25,7 +25,10 @@ import { state } from "./state.js";
  */
 
 const LEAST = 28, MOST = 54, MOST_IN_LARGE_WINDOW = 76, GAP = 10;
-const large = matchMedia("(min-width: 1600px) and (min-height: 900px)");
+const GAP_IN_STRIP = 6, NAME_IN_STRIP = 20, MOST_IN_STRIP = 44;
+const large = matchMedia("(min-width: 1600px) and (min-height: 900px)"), wide = matchMedia("(min-width: 1000px)");
+/** Whether the page has two columns. */
+export const isWide = () => wide.matches;
 /** @type {number[][]} */
 const NO_RATES = [];
 
@@ -50,9 +53,11 @@ async function askErrorRates(run, redraw, report) {
 
 const nameOf = (/** @type {string} */ kind, /** @type {Choice} */ choice) => choice === MEAN ? label(kind === "layer" ? "meanOfLayers" : "meanOfHeads") : `${label(kind)} ${choice}`;
 
-/** The width and height of the maps in a table. @param {Shown} shown @param {number} room in pixels */
-function sizeOf({ maps: { weights: [[[...rows], ...others]] } }, room) {
-  const heads = choicesOf(others.length + 1).length, size = clamp(Math.floor(room / heads) - GAP, large.matches ? MOST_IN_LARGE_WINDOW : MOST, LEAST);
+/** The width and height of the maps in a table. @param {Shown} shown @param {number} room in pixels @param {boolean} isStrip whether all layers are in one row */
+function sizeOf({ maps: { weights } }, room, isStrip) {
+  const layers = choicesOf(weights.length).length, heads = choicesOf(weights[0].length).length, [[rows]] = weights;
+  const size = isStrip ? clamp(Math.floor((room / layers - NAME_IN_STRIP) / heads) - GAP_IN_STRIP, MOST_IN_STRIP, LEAST)
+    : clamp(Math.floor(room / heads) - GAP, large.matches ? MOST_IN_LARGE_WINDOW : MOST, LEAST);
   return [size, Math.round(clamp(size * rows.length / rows[0].length, size * 1.2, size * 0.7))];
 }
 
@@ -91,12 +96,13 @@ export function drawHeads(shown, report) {
   if (element.heads.hidden) return;
   const isKnown = state.site === "cross" && hasKnownAlignment(state.text);
   for (const { run } of isKnown ? several : []) if (!errorRates.has(rateKey(run))) askErrorRates(run, () => drawHeads(shown, report), report);
-  const isBeside = matchMedia("(min-width: 1000px)").matches && !element.results.classList.contains("several");
-  const width = element.maps.clientWidth - 32, room = (isBeside ? 0.42 * width : width / (matchMedia("(min-width: 1000px)").matches ? several.length : 1)) - 62;
+  // Beside a single map, and below several in a strip that stays in the window.
+  const isStrip = isWide() && element.results.classList.contains("several"), width = element.maps.clientWidth - 32;
+  const room = isStrip ? (width - 28 * (several.length - 1)) / several.length : (isWide() ? 0.42 * width : width) - 62;
   const rates = several.map(({ run }) => isKnown ? errorRates.get(rateKey(run)) ?? NO_RATES : NO_RATES);
   /** A table may get more or less room without being drawn again. */
   const fit = () => element["heads-tables"].querySelectorAll("table").forEach((table, i) => {
-    const [wide, high] = sizeOf(several[i], room);
+    const [wide, high] = sizeOf(several[i], room, isStrip);
     table.style.setProperty("--wide", `${wide}px`);
     table.style.setProperty("--high", `${high}px`);
   });

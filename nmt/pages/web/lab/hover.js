@@ -79,21 +79,23 @@ function placeOf(event) {
   return row < 0 ? null : { row, column: null, of };
 }
 
+/** @param {typeof pointed} place */
+function point(place) {
+  if (place?.row === pointed?.row && place?.column === pointed?.column && place?.of === pointed?.of) return;
+  pointed = place;
+  light();
+}
+
 export function listenToHover() {
-  for (const area of places) {
-    area.addEventListener("pointerover", (event) => {
+  // Not pointerover: the browser also sends it when the page moves under a pointer that rests, as after a drop.
+  for (const type of /** @type {const} */ (["pointermove", "pointerdown"])) {
+    document.addEventListener(type, (event) => {
       const place = placeOf(event);
-      // A finger that is lifted leaves the marks where they are.
+      // A finger that touches another place leaves the marks where they are.
       if (!place && event.pointerType === "touch") return;
-      if (place?.row === pointed?.row && place?.column === pointed?.column && place?.of === pointed?.of) return;
-      pointed = place;
-      light();
-    });
-    area.addEventListener("pointerleave", (event) => {
-      if (event.pointerType === "touch") return;
-      pointed = null;
-      light();
+      point(place);
     });
   }
+  document.documentElement.addEventListener("pointerleave", ({ pointerType }) => { if (pointerType !== "touch") point(null); });
   element.text.addEventListener("input", light);
 }

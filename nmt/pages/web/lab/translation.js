@@ -186,18 +186,19 @@ async function goOnFromTyped() {
 
 // ---------------------------------------------------------------- dragging
 
-/** Dragging a word to a column of the map says that the model should look there. */
+/** Dragging a word to a word of the source, or to a column of the map, says that the model should look there. */
 function listenToWordDrag() {
   const ghost = document.body.appendChild(make("div", { id: "ghost", "aria-hidden": "true", hidden: "" }));
   /** @type {{ word: number, x: number, y: number, moved: boolean } | null} */
   let held = null;
   const columnAt = (/** @type {PointerEvent} */ { clientX, clientY }) => {
-    const under = document.elementFromPoint(clientX, clientY)?.closest("#intact [data-column]");
-    return state.site === "cross" && under instanceof SVGElement ? Number(under.dataset.column) : null;
+    // The words of the source are behind the field that contains them.
+    const under = document.elementsFromPoint(clientX, clientY).map((item) => item.closest("#intact [data-column], #echo [data-column]")).find(Boolean);
+    return state.site === "cross" && under ? Number(under.getAttribute("data-column")) : null;
   };
   const light = (/** @type {number | null} */ column) => {
-    for (const item of /** @type {NodeListOf<SVGElement>} */ (element.intact.querySelectorAll(".label[data-column]"))) {
-      item.classList.toggle("target", item.dataset.column === String(column));
+    for (const item of document.querySelectorAll("#intact .label[data-column], #echo [data-column]")) {
+      item.classList.toggle("target", item.getAttribute("data-column") === String(column));
     }
   };
   const drop = () => {
