@@ -2,12 +2,12 @@
 
     OMP_NUM_THREADS=1 python -m scripts.bench.budget
 
-All figures are CPU milliseconds of one thread, so they also mean something beside other work. A training step reads
-random sentences (float32, dropout 0.1); a search step extends five hypotheses of one sentence. Each operation is
-measured by itself, less what the smallest one, a view, takes there. Steps whose operations are measured alternate with
-steps that are only measured as a whole; of each kind, the fastest one counts, because other work only adds to it.
-"Python and calls" is the difference between the two: Python, torch's way to each operation, and views. It is less than
-0 where an operation takes longer while it is measured. "Its products at the full rate" leaves out those inside fused
+All figures are CPU milliseconds of one thread, which other work on the machine changes less than elapsed time. A
+training step reads random sentences (float32, dropout 0.1); a search step extends five hypotheses of one sentence.
+Each operation is timed by itself, minus the time that a view takes, which is the overhead of timing. Profiled steps
+alternate with unprofiled ones, and the fastest of each kind counts, because other work can only slow a step down.
+"Python and calls" is the unprofiled step minus the sum of its operations: Python, torch's dispatch, and views. It is
+negative if profiling slows the operations down. "Its products at the full rate" leaves out those inside fused
 attention.
 """
 
