@@ -450,6 +450,8 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path):
     assert 'lang="en"' in front
     assert 'href="README.vi.html" lang="vi"' in front
     attention = (tmp_path / "site" / "docs" / "vi" / "attention.html").read_text(encoding="utf-8")
+    assert "Tạo bằng" in attention
+    assert "Made with" not in attention
     assert '<html class="no-js" lang="vi"' in attention
     assert "<math" in attention
     assert 'href="../explanation/attention.html" lang="en"' in attention

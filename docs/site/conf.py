@@ -113,6 +113,7 @@ SEARCHED = {
 VIETNAMESE = {
     "Back to top": "Về đầu trang",
     "Home": "Trang chủ",
+    "Made with ": "Tạo bằng ",
     "Next": "Trang sau",
     "On this page": "Trong trang này",
     "Previous": "Trang trước",
@@ -198,6 +199,7 @@ def set_language(
     context["counterpart"] = counterpart(app, page)
     if language == "vi":
         context["gettext"] = lambda message, **_: VIETNAMESE.get(message, message)
+        context["show_sphinx"] = False  # the footer's English "and" and "'s" are not translatable
     tree = context.get("furo_navigation_tree", "")
     captions = ["Tiếng Việt", *(caption for caption, _ in captioned(CONTENTS[1]))]
     parts = re.split(r'(?=<p class="caption")', tree)
