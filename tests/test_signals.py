@@ -114,7 +114,7 @@ def test_a_signal_ends_a_process_that_a_library_blocks(number: int, code: int) -
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
         process.send_signal(number)
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=60)
     name = signal.Signals(number).name
     assert (process.returncode, errors.decode()) == (code, f"{name}: ended while waiting for other processes\n")
 

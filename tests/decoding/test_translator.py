@@ -440,7 +440,7 @@ def test_a_window_of_zero_lines_is_refused(tokenizers: TokenizerPair) -> None:
 def test_an_engine_searches_batches_at_the_same_time(tokenizers: TokenizerPair) -> None:
     """The first search waits for a second one, and the results keep their order."""
     search = bind(BeamSearch(beam_size=2), Echo(tokenizers.target.size))
-    both, calls = Barrier(2, timeout=20), count()
+    both, calls = Barrier(2, timeout=60), count()
     lines = ["red cat", "big dog sits here", "blue dog or big cat runs", "now?"]
 
     def find(batch: IdBatch, observe: Any) -> list[list[Hypothesis]]:
@@ -473,7 +473,7 @@ def test_an_error_in_one_of_several_searches_ends_the_others(tokenizers: Tokeniz
         if next(calls) == 0:
             failed.set()
             raise CheckFailed("out of memory")
-        failed.wait(timeout=20)
+        failed.wait(timeout=60)
         time.sleep(0.1)  # the error passes from its thread to the one that waits for it
         return [[Hypothesis([], 0.0, 0.0)] for _ in source]
 

@@ -216,7 +216,7 @@ def test_a_command_that_ends_takes_its_workers_with_it(
 
 
 def until(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + 30
+    end = time.monotonic() + 120
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.05)
