@@ -128,7 +128,7 @@ def test_attention_finds_the_word_that_decides():
         sentences[random.randrange(4)][random.randrange(6)] = ("yes", "no")[label]
         return script.Document(sentences, label, "")
 
-    training, test = ([document(k % 2) for k in range(n)] for n in (600, 60))
+    training, test = ([document(k % 2) for k in range(n)] for n in (300, 60))
     numbers = script.vocabulary(training)
     torch.manual_seed(1)
     model = script.network(True, len(numbers) + 4, 2, 16)

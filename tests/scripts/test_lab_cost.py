@@ -17,6 +17,7 @@ def options(*given: str) -> Namespace:
     return parser.parse_args(given)
 
 
+@pytest.mark.soak
 def test_every_step_of_the_page_is_measured(here: Path, tmp_path: Path) -> None:
     pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (pip install playwright).")
     if not any(map(shutil.which, viewer_cost._BROWSERS)):
@@ -30,6 +31,12 @@ def test_every_step_of_the_page_is_measured(here: Path, tmp_path: Path) -> None:
     assert 0 < first <= translation <= drawn
     assert change > 0
     assert lab_cost.table(record).count("\n| ") == 5
+
+
+def test_the_table_has_a_row_for_each_step() -> None:
+    seconds = {step: [3.0, 1.0, 2.5] for step in lab_cost._STEPS}
+    table = lab_cost.table({"sentences": 3, "words": 4, "seconds": seconds})
+    assert table.count(" | 2.50 s | 1.00 to 3.00 s |") == len(lab_cost._STEPS) == 4
 
 
 def test_what_cannot_be_measured_is_refused(here: Path, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+@pytest.mark.soak
 def test_a_page_is_measured_in_a_browser(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["maps_transformer", "test", "--sentences", "1", "--pictures", "pictures"])
     quality, costs = (part.splitlines() for part in capsys.readouterr().out.split("\n\n"))

@@ -61,6 +61,7 @@ async def answering(reply):
         await asyncio.gather(*handlers, return_exceptions=True)
 
 
+@pytest.mark.soak
 def test_the_real_server_bears_every_fault(here: Path, tmp_path: Path):
     async def faults(one):
         found = [await script.killed_streams(one.port, 2)]
@@ -146,6 +147,7 @@ batcher.Batcher._translated = lab.watched_search = unpacked
 """
 
 
+@pytest.mark.soak
 def test_a_server_with_a_bug_fails(here: Path, tmp_path: Path, monkeypatch):
     """Wrong unpacking is a ValueError, as a user's mistake is; only the latter may be answered with 400."""
     (tmp_path / "sitecustomize.py").write_text(PLANTED)
@@ -306,6 +308,24 @@ def test_fuzzed_requests_must_be_enough_and_without_an_error_of_the_server(tmp_p
     # 20 requests for 9 operations: 3 for each.
     assert " -n 3 " in (tmp_path / "given").read_text(encoding="utf-8")
     assert "http://127.0.0.1:80/openapi.json" in (tmp_path / "given").read_text(encoding="utf-8")
+
+
+def test_a_traceback_in_the_log_is_a_failure(tmp_path):
+    log = tmp_path / "log"
+    log.write_text("started\n", encoding="utf-8")
+    assert script.logged(log) == ("the server's log", "1 lines, 0 tracebacks", True)
+    log.write_text("started\nTraceback (most recent call last):\nValueError\n", encoding="utf-8")
+    assert script.logged(log) == ("the server's log", "3 lines, 1 tracebacks", False)
+
+
+def test_a_status_500_is_a_failure():
+    async def found(status):
+        page = b'nmt_requests_total{path="/translate",status="%d"} 2.0\n' % status
+        async with answering(lambda path: http(200, page)) as port:
+            return await script.defects(port)
+
+    assert asyncio.run(found(500)) == ("all of these", "2 x 500", False)
+    assert asyncio.run(found(400)) == ("all of these", "0 x 500", True)
 
 
 def test_metrics_are_summed_up_by_status():

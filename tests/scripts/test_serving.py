@@ -56,6 +56,7 @@ def test_a_server_runs_until_the_end_of_the_block(running: Server, here: Path, t
         pass
 
 
+@pytest.mark.soak
 def test_every_system_is_measured_at_every_level(running: Server, here: Path, source: str) -> None:
     """Also a server that runs already. Each system is a process that imports everything, so one test measures all."""
     levels = ("--levels", "1,3", "--rounds", "2", "--seconds", "0.1")
@@ -70,8 +71,20 @@ def test_every_system_is_measured_at_every_level(running: Server, here: Path, so
     measured = [row for row in rows if row.startswith(("| nmt.serve | ", "| plain FastAPI | ", "| the other | "))]
     assert len(measured) == 6
     assert not any("nan" in row for row in measured)
-    with pytest.raises(Mistake, match=r"--beside is other; write NAME=PORT, such as LibreTranslate=5000"):
-        serving.run(options("maps_luong", source, "--beside", "other"))
+
+
+def test_the_table_has_medians_of_the_rounds_and_shares_within_each() -> None:
+    def rounds(*rates: float) -> list[dict[str, float]]:
+        rest = {"cpu": 0.002, "median": 0.25, "p99": 1.5, "memory": 1234.0, "client_cpu": 0.07}
+        return [{"rate": rate, **rest} for rate in rates]
+
+    systems = {"nmt.translate": {1: rounds(10.0, 20.0, 40.0)}, "nmt.serve": {1: rounds(9.0, 10.0, 30.0)}}
+    table = serving.table({"rounds": 3, "seconds": 2.0, "sentences": 5, "systems": systems})
+    assert table.startswith("3 alternating rounds of 2 s; 5 sentences, one per request.")
+    assert table.splitlines()[-2:] == [
+        "| nmt.translate | | 20.0 | 100% | 2.0 ms | | | | |",
+        "| nmt.serve | 1 | 10.0 | 75% | 2.0 ms | 250 ms | 1,500 ms | 1,234 MiB | 7% |",
+    ]
 
 
 def test_all_of_our_systems_have_the_engine_that_was_set(
@@ -107,3 +120,5 @@ def test_what_cannot_be_measured_is_refused(here: Path, source: str, tmp_path: P
             serving.run(options("maps_luong", source, "--levels", levels))
     with pytest.raises(Mistake, match=r"--rounds is 0, --seconds 10\.0; both must be above 0"):
         serving.run(options("maps_luong", source, "--rounds", "0"))
+    with pytest.raises(Mistake, match=r"--beside is other; write NAME=PORT, such as LibreTranslate=5000"):
+        serving.run(options("maps_luong", source, "--beside", "other"))

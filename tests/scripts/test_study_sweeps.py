@@ -49,6 +49,7 @@ def test_a_bug_has_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Traceback" in capsys.readouterr().err
 
 
+@pytest.mark.soak
 def test_a_run_of_a_sweep_is_kept_and_a_failure_has_its_reason(
     corpus: Path,
     tiny: Callable[..., list[str]],

@@ -26,6 +26,7 @@ def test_random_maps_are_weights_of_all_sites() -> None:
     assert {item.site for item in sentences[0].maps} == {"encoder_self", "decoder_self", "cross"}
 
 
+@pytest.mark.soak
 def test_the_page_is_opened_and_changed() -> None:
     pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (pip install playwright).")
     if not any(map(shutil.which, viewer_cost._BROWSERS)):
@@ -34,6 +35,13 @@ def test_the_page_is_opened_and_changed() -> None:
     assert json.loads(json.dumps(record)) == record
     assert [len(found) for found in record["seconds"].values()] == [2, 2]
     assert viewer_cost.table(record).count("\n| ") == 2
+
+
+def test_the_table_has_medians_and_spreads() -> None:
+    sizes = {"sentences": 5, "tokens": 7, "heads": 3, "layers": 2}
+    seconds = {"first": [3.0, 1.0, 2.5], "another": [0.5]}
+    table = viewer_cost.table({**sizes, "page_bytes": 1_250_000, "seconds": seconds})
+    assert table.endswith("| 1.2 MB | 2.50 s | 1.00 to 3.00 s | 0.50 s | 0.50 to 0.50 s |")
 
 
 def test_what_cannot_be_measured_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
