@@ -7,11 +7,13 @@ only in what was imported before, which takes seconds every time. The programs t
 # ruff: noqa: SIM115  the streams live as long as their process
 
 import contextlib
+import functools
 import importlib
 import itertools
 import logging
 import multiprocessing
 import os
+import pkgutil
 import runpy
 import signal
 import subprocess
@@ -19,12 +21,15 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
+TESTS = Path(__file__).parent
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["nmt.commands.train", "nmt.commands.translate", "preloaded"])
+CONTEXT.set_forkserver_preload(["preloaded"])
 
 
 class Forked:
@@ -38,6 +43,7 @@ class Forked:
         streams = [Connection(pipes[0][0], writable=False)]
         streams += [Connection(write, readable=False) for _, write in pipes[1:]]
         self.process = CONTEXT.Process(target=_run, args=(program, argv, str(folder), streams))
+        _start_server()
         self.process.start()
         for stream in streams:
             stream.close()
@@ -95,6 +101,17 @@ class Forked:
         self.process.close()
 
 
+@functools.cache
+def _start_server() -> None:
+    """Starts the server where it finds `preloaded`; it silently goes without a module that it does not find.
+
+    Python 3.11 does not hand sys.path on to it.
+    """
+    folders = [str(TESTS), str(TESTS.parent), os.environ.get("PYTHONPATH", "")]
+    with mock.patch.dict(os.environ, {"PYTHONPATH": os.pathsep.join(filter(None, folders))}):
+        forkserver.ensure_running()
+
+
 def _run(program: Callable[[], object], argv: list[str], folder: str, streams: list[Connection]) -> None:
     for number, stream in enumerate(streams):
         os.dup2(stream.fileno(), number)
@@ -119,9 +136,12 @@ def with_environment(variables: dict[str, str], program: Callable[[], object]) -
     program()
 
 
-def with_path(folder: str, program: Callable[[], object]) -> None:
-    """A program that finds more modules, in a folder."""
+def with_launcher(folder: str, name: str, program: Callable[[], object]) -> None:
+    """A program with one more of Hydra's launchers: a class in a folder, named 'module:class'."""
+    from hydra.core.plugins import Plugins
+
     sys.path.insert(0, folder)
+    Plugins.instance().register(pkgutil.resolve_name(name))
     program()
 
 

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forked import Forked, joblib_forks, module, with_path
+from forked import Forked, joblib_forks, module, with_launcher
 from safetensors.torch import load_file
 
 from nmt.cli.sweep import _records_in, job_name
 
 LAUNCHERS = Path(__file__).resolve().parents[1] / "launchers"
+MACHINES = "hydra_plugins.machines:MachinesLauncher"
 Command = Callable[..., Any]
 Start = Callable[..., Any]
 
@@ -218,7 +219,7 @@ def test_a_sweep_goes_on_after_a_machine_of_it_was_lost(sweep: Callable[..., lis
 
     def ended(*more: str) -> tuple[int | None, list[dict[str, str]], str]:
         values = ["scorer=dot,general", "model.num_heads=2,5", "hydra/launcher=machines", *more]
-        program = partial(with_path, str(LAUNCHERS), partial(module, "nmt.train"))
+        program = partial(with_launcher, str(LAUNCHERS), MACHINES, partial(module, "nmt.train"))
         process = Forked(program, ["nmt.train", *sweep("s", *values)], corpus, None)
         try:
             output, errors = process.communicate()
