@@ -1,5 +1,6 @@
 """engine=auto: what it chooses, what it keeps in the cache, and what it does not import."""
 
+import contextlib
 import errno
 import json
 import logging
@@ -45,6 +46,22 @@ def chosen(run: Path, engine: str = "auto", precision: str = "float32", **settin
     return chosen_engine([str(run)], "cpu", precision, engine, **{"search": {}, "cache_dir": "cache", **settings})
 
 
+@pytest.fixture(scope="module")
+def cache_of_run(learned: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The cache after engine=auto has compared CTranslate2 with the run."""
+    folder = shutil.copytree(learned, tmp_path_factory.mktemp("compared") / "corpus")
+    with contextlib.chdir(folder):
+        assert chosen(Path("run")).engine.name == "ctranslate2"
+    return folder / "cache"
+
+
+@pytest.fixture
+def compared(run: Path, cache_of_run: Path) -> Path:
+    """The run with that cache."""
+    shutil.copytree(cache_of_run, "cache")
+    return run
+
+
 @contextmanager
 def broken(extra: str) -> Iterator[None]:
     """In place of `importing`: a package cannot be imported."""
@@ -79,10 +96,9 @@ def test_the_first_use_compares_and_later_ones_need_neither_torch_nor_the_corpus
     assert chosen(run).engine.name == chosen(run, "ctranslate2").engine.name == "ctranslate2"
 
 
-def test_one_line_imports_neither_torch_nor_lightning(run: Path) -> None:
+def test_one_line_imports_neither_torch_nor_lightning(compared: Path) -> None:
     """Counted in a process of its own, with the engine chosen automatically and by name."""
-    chosen(run)
-    (run / "exports").mkdir()
+    (compared / "exports").mkdir()
     script = (
         "import sys\n"
         "from nmt.cli.command import command\n"
@@ -98,7 +114,7 @@ def test_one_line_imports_neither_torch_nor_lightning(run: Path) -> None:
             capture_output=True,
             text=True,
         )
-        expected = build_translator([load_run(run, "cpu")]).translate(["one two three."])
+        expected = build_translator([load_run(compared, "cpu")]).translate(["one two three."])
         assert ended.stdout.split("\n") == [*expected, "set() 0", ""], ended.stderr
 
 
@@ -236,19 +252,18 @@ def test_a_model_that_cannot_be_exported_is_refused_once(run: Path, monkeypatch:
 
 
 def test_an_export_of_the_cache_that_cannot_be_loaded_is_made_again_once(
-    run: Path, monkeypatch: pytest.MonkeyPatch
+    compared: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chosen(run)
-    stored, made, own = read_run(run), list[Path](), ctranslate2_model.ctranslate2_engine
+    stored, made, own = read_run(compared), list[Path](), ctranslate2_model.ctranslate2_engine
     made_again = engines.export_checked
-    monkeypatch.setattr(engines, "export_checked", lambda run, folder: made.append(folder) or made_again(run, folder))
+    monkeypatch.setattr(engines, "export_checked", lambda of, folder: made.append(folder) or made_again(of, folder))
 
     def damaged(*_: Any) -> None:
         raise DamagedExport("It cannot be loaded.")
 
     with monkeypatch.context() as damage:
         damage.setattr(ctranslate2_model, "ctranslate2_engine", lambda *given: own(*given) if made else damaged())
-        assert chosen(run).engine.name == "ctranslate2"
+        assert chosen(compared).engine.name == "ctranslate2"
         assert made == cached()
         damage.setattr(ctranslate2_model, "ctranslate2_engine", damaged)
         damage.setattr(engines, "export_checked", lambda _, folder: shutil.copytree("kept", folder))
@@ -257,11 +272,10 @@ def test_an_export_of_the_cache_that_cannot_be_loaded_is_made_again_once(
         assert refused == f"CTranslate2 cannot load {made[0]}"
 
 
-def test_a_broken_ctranslate2_leaves_the_work_to_torch(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    chosen(run)
+def test_a_broken_ctranslate2_leaves_the_work_to_torch(compared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "nmt.exports.ctranslate2_model", None)
     monkeypatch.setattr(engine_choice, "importing", broken)
-    assert ctranslate2_or_why_not(read_run(run), "cpu", "float32", {}, "cache") == "it is broken"
+    assert ctranslate2_or_why_not(read_run(compared), "cpu", "float32", {}, "cache") == "it is broken"
 
 
 def test_a_cache_that_cannot_be_written_is_found_before_torch_is_loaded(
@@ -303,17 +317,16 @@ def test_another_version_of_ctranslate2_is_compared_again(run: Path, monkeypatch
     assert engine_choice._known_export(stored, "float32", Path("cache")) is None
 
 
-def test_a_run_that_has_changed_and_an_export_with_a_changed_byte_are_compared_again(run: Path) -> None:
-    chosen(run)
+def test_a_run_that_has_changed_and_an_export_with_a_changed_byte_are_compared_again(compared: Path) -> None:
     [first] = cached()
     content = (first / "model.bin").read_bytes()
     (first / "model.bin").write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    assert chosen(run).engine.name == "ctranslate2"
+    assert chosen(compared).engine.name == "ctranslate2"
     assert (first / "model.bin").read_bytes() == content
-    config = (run / "config.yaml").read_text()
-    (run / "config.yaml").write_text(config.replace("num_heads: 2", "num_heads: 1"))
-    assert (run / "config.yaml").read_text() != config
-    chosen(run)
+    config = (compared / "config.yaml").read_text()
+    (compared / "config.yaml").write_text(config.replace("num_heads: 2", "num_heads: 1"))
+    assert (compared / "config.yaml").read_text() != config
+    chosen(compared)
     assert len(cached()) == 2
 
 
@@ -323,25 +336,26 @@ def test_a_node_without_a_class_inside_a_search_stays_as_it_is() -> None:
     assert kept == {**node, "_target_": "nmt.decoding.search_settings.BeamSettings"}
 
 
-def test_the_weights_are_hashed_once(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    chosen(run)
+def test_the_weights_are_hashed_once(compared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hashed: list[str] = []
     own = export_record.file_digest
     monkeypatch.setattr(export_record, "file_digest", lambda path: hashed.append(path.name) or own(path))
     for engine in ("auto", "ctranslate2"):
         hashed.clear()
-        chosen(run, engine)
+        chosen(compared, engine)
         assert hashed == ["model.safetensors"]
 
 
-def test_a_verdict_holds_only_for_the_search_that_was_compared(run: Path) -> None:
-    stored = chosen(run).runs[0].settings.search
-    assert chosen(run, search={"beam_size": stored["beam_size"]}).engine.name == "ctranslate2"
-    assert chosen(run, search={"_target_": stored["_target_"]}).engine.name == "torch", "the defaults are not the run's"
-    config = (run / "config.yaml").read_text()
-    (run / "config.yaml").write_text(config.replace(f"beam_size: {stored['beam_size']}", "beam_size: 7"))
-    assert (run / "config.yaml").read_text() != config
-    assert chosen(run).engine.name == "ctranslate2"
+def test_a_verdict_holds_only_for_the_search_that_was_compared(compared: Path) -> None:
+    stored = chosen(compared).runs[0].settings.search
+    assert chosen(compared, search={"beam_size": stored["beam_size"]}).engine.name == "ctranslate2"
+    assert chosen(compared, search={"_target_": stored["_target_"]}).engine.name == "torch", (
+        "the defaults are not the run's"
+    )
+    config = (compared / "config.yaml").read_text()
+    (compared / "config.yaml").write_text(config.replace(f"beam_size: {stored['beam_size']}", "beam_size: 7"))
+    assert (compared / "config.yaml").read_text() != config
+    assert chosen(compared).engine.name == "ctranslate2"
     assert len(cached()) == 2, "the run's own search is another one now"
 
 

@@ -18,6 +18,8 @@ from safetensors.torch import load_file, save_file
 from transformers import PreTrainedModel
 
 import nmt
+from nmt.commands.export import export
+from nmt.config.job import Job
 from nmt.errors import CheckFailed, Mistake
 from nmt.exports import engines, extras, formats, parity
 from nmt.exports.damage import DamagedExport
@@ -33,14 +35,14 @@ LINES = "one two three.\n\nfour five\n"
 
 # What an engine exports for itself says the same, see below.
 @pytest.mark.parametrize("format", FORMATS if SOAK else [name for name in FORMATS if name not in ENGINES])
-def test_an_export_says_how_closely_it_matches(run: Path, command: Command, corpus: Path, format: str) -> None:
-    found = command("export", "run_dir=run", f"format={format}", "out=taken")
-    assert found.code == 0, found.errors
-    sentence, folder = found.output.splitlines()
+def test_an_export_says_how_closely_it_matches(
+    run: Path, job: Callable[..., Job], capsys: pytest.CaptureFixture[str], format: str
+) -> None:
+    export(job("export", run_dir="run", format=format, out="taken"))
+    sentence, folder = capsys.readouterr().out.splitlines()
     assert sentence.startswith("Compared on 7 sentences")
     assert sentence.endswith("100.0% of the translations are equal.")
-    record = json.loads((corpus / folder / RECORD).read_text())
-    check_record(record)
+    check_record(json.loads((Path(folder) / RECORD).read_text()))
 
 
 def check_record(record: dict[str, Any]) -> None:
@@ -163,7 +165,7 @@ def test_other_pairs_replace_a_missing_validation_corpus(run: Path) -> None:
     assert len(comparison_pairs(trained, "mine.en", "mine.vi").source) == 7
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", [pytest.param("onnx", marks=pytest.mark.soak), "ctranslate2"])
 def test_an_engine_translates_as_torch_does(run: Path, command: Command, corpus: Path, engine: str) -> None:
     """Exported at its first use, and again when a file of the export is damaged."""
     expected = command("translate", "run_dir=run", "engine=torch", text=LINES)
@@ -175,8 +177,6 @@ def test_an_engine_translates_as_torch_does(run: Path, command: Command, corpus:
     assert "100.0% of the translations are equal." in first.errors
     check_record(json.loads((corpus / "run" / "exports" / engine / RECORD).read_text()))
     assert "Exporting" not in second.errors
-    if engine == "onnx" and not SOAK:
-        return  # a third export of seconds; the files of both engines are compared with their digests
     largest_file(run / "exports" / engine).write_bytes(b"damaged")
     third = command("translate", "run_dir=run", f"engine={engine}", text=LINES)
     assert third.output == expected.output
@@ -310,9 +310,19 @@ def test_scores_say_which_engine_translated(run: Path, command: Command, corpus:
     assert "'engine': 'ctranslate2'" in str(scores)
 
 
-def test_python_has_the_same_engines(run: Path) -> None:
+@pytest.mark.parametrize("engine", ENGINES)
+def test_python_has_the_same_engines(run: Path, caplog: pytest.LogCaptureFixture, engine: str) -> None:
+    caplog.set_level("INFO")
     lines = LINES.splitlines()
-    assert nmt.load(run, "cpu", engine="ctranslate2").translate(lines) == nmt.load(run, "cpu").translate(lines)
+    expected = nmt.load(run, "cpu").translate(lines)
+    assert nmt.load(run, "cpu", engine=engine).translate(lines) == expected
+    assert f"Exporting run to run/exports/{engine}" in caplog.text
+    assert "Compared on 7 sentences" in caplog.text
+    assert "100.0% of the translations are equal." in caplog.text
+    check_record(json.loads((run / "exports" / engine / RECORD).read_text()))
+    caplog.clear()
+    assert nmt.load(run, "cpu", engine=engine).translate(lines) == expected
+    assert "Exporting" not in caplog.text
 
 
 @pytest.mark.parametrize(
