@@ -30,16 +30,16 @@ def test_many_digests_at_once_are_those_of_their_texts(recent: int, monkeypatch:
 
 
 def test_a_text_takes_8_bytes_and_16_at_the_peak(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seen_texts, "_RECENT", 1000)
+    monkeypatch.setattr(seen_texts, "_RECENT", 400)
     seen = SeenTexts()
     tracemalloc.start()
     try:
-        for number in range(50_000):
+        for number in range(20_000):
             seen.add(str(number))
         kept, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     # The set keeps the size that it grew to.
-    assert kept <= 8 * 50_000 + 150 * 1000
+    assert kept <= 8 * 20_000 + 150 * 400
     # When the digests are merged, the former array and the new one are there at once.
-    assert 1.5 * kept < peak <= 16 * 50_000 + 150 * 1000
+    assert 1.5 * kept < peak <= 16 * 20_000 + 150 * 400

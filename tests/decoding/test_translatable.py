@@ -11,7 +11,7 @@ from nmt.text.normalize import normalize
 from nmt.text.tokenizer import Tokenizer, train_tokenizer
 
 LINES = ["How old is Mai?", "Mai is old, and how old is Lan?", "https and www are words too: 1 2 3 4 5 6 7 8 9 0"]
-MODEL = train_tokenizer(LINES, kind="bpe", size=300, character_coverage=1.0)
+TOKENIZER = Tokenizer(train_tokenizer(LINES, kind="bpe", size=300, character_coverage=1.0))
 
 
 @pytest.fixture(scope="module")
@@ -24,12 +24,12 @@ def tokenizer() -> Tokenizer:
 @settings(deadline=None)
 @given(st.text(alphabet="aB1. -)•😀👍🏽\u200d\ufe0f°✓/:@w", max_size=20))
 def test_the_parts_are_the_line_and_the_text_has_letters(text: str) -> None:
-    line, tokenizer = normalize(text), Tokenizer(MODEL)
-    parts = translatable(line, tokenizer)
+    line = normalize(text)
+    parts = translatable(line, TOKENIZER)
     assert parts.completed(parts.text).lower() == line.lower()
     assert not parts.text or any(map(str.isalpha, parts.text))
     assert parts.text == parts.text.strip()
-    parts_of_text = translatable(parts.text, tokenizer)
+    parts_of_text = translatable(parts.text, TOKENIZER)
     assert (parts_of_text.before, parts_of_text.after) == ("", "") or not parts.text
 
 
@@ -52,7 +52,7 @@ def test_the_parts_are_the_line_and_the_text_has_letters(text: str) -> None:
     ],
 )
 def test_met_nothing_to_translate(line: str) -> None:
-    assert translatable(line, Tokenizer(MODEL)) == Translatable(line, "", "")
+    assert translatable(line, TOKENIZER) == Translatable(line, "", "")
 
 
 @pytest.mark.parametrize(
@@ -85,12 +85,12 @@ def test_met_nothing_to_translate(line: str) -> None:
     ],
 )
 def test_markers_and_emoji_around_the_words_are_copied(before: str, text: str, after: str) -> None:
-    assert translatable(before + text + after, Tokenizer(MODEL)) == Translatable(before, text, after)
+    assert translatable(before + text + after, TOKENIZER) == Translatable(before, text, after)
 
 
 @pytest.mark.parametrize("language", ["de", "fi", "tr"])
 def test_a_number_with_a_period_is_no_marker_where_it_may_be_an_ordinal(language: str) -> None:
-    tokenizer = Tokenizer(MODEL)
+    tokenizer = TOKENIZER
     assert translatable("12. Oktober ist ein Tag", tokenizer, language).text == "12. Oktober ist ein Tag"
     assert translatable("• 2.3. Wie alt ist Lan?", tokenizer, language).before == "• "
     assert translatable("12) Oktober ist ein Tag", tokenizer, language).before == "12) "
@@ -109,7 +109,7 @@ def test_a_number_with_a_period_is_no_marker_where_it_may_be_an_ordinal(language
     ],
 )
 def test_a_sentence_beside_an_address_is_translated(line: str) -> None:
-    assert translatable(line, Tokenizer(MODEL)) == Translatable("", line, "")
+    assert translatable(line, TOKENIZER) == Translatable("", line, "")
 
 
 # One step for each pair of characters would take days.
@@ -128,7 +128,7 @@ def test_a_sentence_beside_an_address_is_translated(line: str) -> None:
     ids=["word", "dashes", "mails", "hyphens", "domain", "numbers", "periods", "markers"],
 )
 def test_a_long_line_is_read_in_time_proportional_to_its_length(line: str) -> None:
-    assert translatable(line, Tokenizer(MODEL)).text
+    assert translatable(line, TOKENIZER).text
 
 
 def test_met_all_capitals(tokenizer: Tokenizer) -> None:
@@ -178,7 +178,7 @@ def test_a_form_that_never_occurred_is_not_used() -> None:
 
 
 def test_unknown_characters_are_those_without_a_piece() -> None:
-    tokenizer = Tokenizer(MODEL)
+    tokenizer = TOKENIZER
     assert unknown_characters("How old is Mai?", tokenizer) == ""
     assert unknown_characters("北 How 京 is 北?", tokenizer) == "北京"
 

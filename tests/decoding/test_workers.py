@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from grids import covering
 from processes import children_of, is_gone
 
 from nmt.decoding.beam import BeamSearch
@@ -28,6 +29,8 @@ from nmt.runs.search import build_translator
 pytestmark = pytest.mark.unchecked
 
 LOG_PROB = 64 * torch.finfo(torch.float32).eps  # as in tests/models/test_laws.py
+ENDED = {signal.SIGKILL: -9, signal.SIGTERM: 143, signal.SIGINT: 130}
+"""The exit code of a command after each signal."""
 SOURCES = [[4 + (7 * row + column) % 60 for column in range(1 + row % 9)] for row in range(40)]
 
 
@@ -196,10 +199,11 @@ def test_an_evaluation_has_workers(finished: str, session_corpus: Path, command:
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").is_file(), reason="looks for processes in /proc")
-@pytest.mark.parametrize("busy", [False, True])
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGKILL, -9), (signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("number", "busy"), covering([(number, busy) for number in ENDED for busy in (False, True)], pairs=False)
+)
 def test_a_command_that_ends_takes_its_workers_with_it(
-    finished: str, session_corpus: Path, start: Callable, number: int, code: int, busy: bool
+    finished: str, session_corpus: Path, start: Callable, number: int, busy: bool
 ) -> None:
     limit = "search.constraints.max_length=2000" if busy else "search.constraints.max_length=9"
     ratio = "search.constraints.max_length_ratio=1000"
@@ -210,7 +214,7 @@ def test_a_command_that_ends_takes_its_workers_with_it(
     workers = children_of(command.pid)
     for process in [*(workers if number == signal.SIGINT else ()), command.pid]:  # as Ctrl-C in a terminal does
         os.kill(process, number)
-    assert command.wait(timeout=60) == code
+    assert command.wait(timeout=60) == ENDED[number]
     until(lambda: all(is_gone(worker) for worker in workers))
     assert "Traceback" not in command.stderr.read()
 
