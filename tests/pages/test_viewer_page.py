@@ -114,10 +114,10 @@ def shows(page: Any, label: str) -> None:
 
 def until(page: Any, expression: str, wanted: Any) -> None:
     """Waits until a JavaScript expression has a value. wait_for_function needs eval, which the page forbids."""
-    for _ in range(600):
+    for _ in range(3000):
         if page.evaluate(expression) == wanted:
             return
-        page.wait_for_timeout(100)
+        page.wait_for_timeout(20)
     assert page.evaluate(expression) == wanted
 
 

@@ -1,8 +1,10 @@
 """Stored scores are believed as far as they can be checked."""
 
+import contextlib
 import json
 import logging
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,13 +18,23 @@ from nmt.scoring.test_sets import TestSet, split_test_set
 Change = Callable[[Path, dict[str, Any]], dict[str, Any] | str]
 
 
+@pytest.fixture(scope="module")
+def evaluated_once(finished: str, session_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The corpus with the run, which was evaluated on its validation split."""
+    folder = shutil.copytree(session_corpus, tmp_path_factory.mktemp("evaluated") / "copy")
+    with contextlib.chdir(folder):
+        run = load_run(folder / "run", "cpu")
+        score_runs([run], split_test_set(run, "valid"))
+    return folder
+
+
 @pytest.fixture
-def evaluated(trained: Path) -> tuple[LoadedRun, TestSet]:
-    """A run that was evaluated on its validation split."""
-    run = load_run(trained, "cpu")
-    test_set = split_test_set(run, "valid")
-    score_runs([run], test_set)
-    return run, test_set
+def evaluated(evaluated_once: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[LoadedRun, TestSet]:
+    """A copy of that, entered."""
+    folder = shutil.copytree(evaluated_once, tmp_path / "copy")
+    monkeypatch.chdir(folder)
+    run = load_run(folder / "run", "cpu")
+    return run, split_test_set(run, "valid")
 
 
 def better(record: dict[str, Any]) -> dict[str, Any]:
