@@ -5,7 +5,8 @@ from typing import get_args
 
 import numpy as np
 import pytest
-from attention_runs import job
+from attention_runs import RUNS, job
+from grids import covering
 
 import nmt
 from nmt.commands.align import align
@@ -25,7 +26,10 @@ def test_the_configuration_knows_every_method() -> None:
     assert list(METHODS) == list(get_args(AttributionMethod))
 
 
-@pytest.mark.parametrize("method", METHODS)
+# Every method with every model is compared in test_attribution.py.
+@pytest.mark.parametrize(
+    ("run", "method"), covering([(run, method) for run in RUNS for method in METHODS], pairs=False), indirect=["run"]
+)
 def test_weights_are_the_shares_of_the_absolute_attributions(run: str, method: str) -> None:
     first, empty, third = nmt.load(run, device="cpu").attribute(SOURCES, TARGETS, method=method)
     attention = nmt.load(run, device="cpu").attend(SOURCES, TARGETS)[0]

@@ -19,6 +19,7 @@ def test_a_made_up_corpus_is_parallel_and_the_same_each_time(tmp_path: Path) -> 
     assert 14 < sum(len(text.split()) for text in texts) / 4000 < 18
 
 
+@pytest.mark.soak
 def test_a_start_gives_batches(tmp_path: Path) -> None:
     made_up(tmp_path, 2000)
     first, later = start(tmp_path, 5), start(tmp_path, 5)
