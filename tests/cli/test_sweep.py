@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import subprocess
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -137,11 +136,7 @@ def test_a_killed_sweep_ends_like_one_that_was_not_stopped(
 
 
 def test_every_process_of_a_distributed_job_keeps_a_finished_run(
-    start_python: Callable[..., subprocess.Popen[str]],
-    command: Command,
-    sweep: Callable[..., list[str]],
-    corpus: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    start: Start, command: Command, sweep: Callable[..., list[str]], corpus: Path
 ) -> None:
     """Only the leader prints the table and writes the record."""
     first = command("train", *sweep("s"))
@@ -149,10 +144,7 @@ def test_every_process_of_a_distributed_job_keeps_a_finished_run(
     (record,) = corpus.glob("s/jobs/*/record.json")
     written = record.stat().st_mtime_ns
     for variables in ({"RANK": "1", "LOCAL_RANK": "1"}, {"SLURM_PROCID": "1"}):
-        with monkeypatch.context() as environment:
-            for name, value in variables.items():
-                environment.setenv(name, value)
-            process = start_python("train", *sweep("s"))
+        process = start("train", *sweep("s"), variables=variables)
         output, errors = process.communicate()
         assert (process.returncode, output) == (0, ""), errors
         assert "Kept the finished run in s/" in errors
@@ -191,6 +183,7 @@ def test_two_processes_share_a_sweep(start: Start, sweep: Callable[..., list[str
     assert tables[0] == tables[1]
 
 
+@pytest.mark.soak
 def test_two_jobs_at_a_time_continue_a_sweep_and_end_in_the_same_table(
     command: Command, sweep: Callable[..., list[str]], corpus: Path
 ) -> None:
@@ -214,6 +207,7 @@ def test_two_jobs_at_a_time_continue_a_sweep_and_end_in_the_same_table(
     assert (kept.read_bytes(), kept.stat().st_mtime_ns) == before
 
 
+@pytest.mark.soak
 def test_a_sweep_goes_on_after_a_machine_of_it_was_lost(sweep: Callable[..., list[str]], corpus: Path) -> None:
     """Four jobs, of which two fail: lost ones are named and end with 1, and the same command runs them."""
 

@@ -11,7 +11,7 @@ from grids import covering
 from torch import Tensor, nn
 
 from nmt.cli import compose
-from nmt.config.nodes import make
+from nmt.config.nodes import Config, make
 from nmt.data.batch import pad, pad_source
 from nmt.decoding.beam import BeamSearch
 from nmt.errors import Mistake
@@ -37,10 +37,14 @@ QUANTIZED = (nn.Linear, nn.LSTM, nn.GRU, nn.LSTMCell, nn.GRUCell)
 ROUNDINGS = 3
 
 
+@cache
+def configuration(name: str, attention: str) -> Config:
+    return compose.configuration("train", [f"model={name}", attention, "run_dir=none", *SIZES[name]])
+
+
 def model(name: str, attention: str) -> Seq2Seq:
     torch.manual_seed(3)
-    config = compose.configuration("train", [f"model={name}", attention, "run_dir=none", *SIZES[name]])
-    made: Seq2Seq = make(config["model"])(vocabulary=VocabularySizes(19, 23, joint=False))
+    made: Seq2Seq = make(configuration(name, attention)["model"])(vocabulary=VocabularySizes(19, 23, joint=False))
     return made.eval()
 
 

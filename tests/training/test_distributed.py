@@ -101,7 +101,7 @@ def test_one_process_goes_on_where_two_were_stopped(corpus: Path, start: Start, 
     close(corpus)
 
 
-@pytest.mark.parametrize("dies", ["the leader", "the other"])
+@pytest.mark.parametrize("dies", ["the other", pytest.param("the leader", marks=pytest.mark.soak)])
 def test_a_dead_process_ends_the_other_within_a_minute(corpus: Path, start: Start, tiny: Tiny, dies: str) -> None:
     two = start("train", *tiny(**{**STEPS, "trainer__max_steps": 100000}, **TWO, run_dir="two"))
     assert two.stderr is not None

@@ -122,12 +122,12 @@ def test_an_experiment_for_another_model_goes_with_no_settings_of_the_run() -> N
     [
         ["model=luong"],
         ["model=luong", "scorer=dot", "window=local_p", "window.half_width=3", "encoder@model=lstmn"],
-        ["model=bahdanau", "normalizer=sparsemax"],
-        ["model=transformer"],
-        ["scorer=location", "tokenizer=unigram"],
+        pytest.param(["model=bahdanau", "normalizer=sparsemax"], marks=pytest.mark.soak),
+        pytest.param(["model=transformer"], marks=pytest.mark.soak),
+        pytest.param(["scorer=location", "tokenizer=unigram"], marks=pytest.mark.soak),
         ["scorer@cross=concat", "cross.scorer.hidden_dim=5", "normalizer@decoder_self=sparsemax"],
         ["norm@model=scale_norm", "model.fix_norm=true", "model.num_layers=3"],
-        ["window=local_m"],
+        pytest.param(["window=local_m"], marks=pytest.mark.soak),
         ["experiment=envi_transformer_small"],
     ],
 )

@@ -35,7 +35,7 @@ RECIPE = {
     "word_dropout": 0.1,
     "ema_decay": 0.9,
     "trainer.precision": "bf16-mixed",
-    "trainer.max_steps": 6,
+    "trainer.max_steps": 4,
     "validation.every": 2,
     "checkpoints.recent": 2,
 }
