@@ -23,7 +23,7 @@ def test_every_command_is_tried() -> None:
 
 
 def test_any_command_line_ends_lawfully(world: World) -> None:
-    tried = (line for line in command_lines(50, 0, QUICK) if line.stdin not in ("long.en", "word.en"))
+    tried = (line for line in command_lines(70, 0, QUICK) if line.stdin not in ("long.en", "word.en"))
     lines = [line for line in tried if "-m" not in line.arguments and list(line.arguments) not in RIGHT[line.name]]
     assert len(lines) > 20
     for line in lines:
