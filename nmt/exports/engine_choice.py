@@ -15,8 +15,9 @@ from nmt.data.cache import content_key, is_whole
 from nmt.decoding.search_settings import BEAM_SEARCH
 from nmt.errors import FULL_DISK, Mistake
 from nmt.exports.damage import DamagedExport, UnreadableExport
-from nmt.exports.export_record import COMPARED, VERDICT, check_files, origin, read_record
-from nmt.exports.extras import check_extra, check_supported, importing
+from nmt.exports.engine_options import COMPARED, VERDICT, check_supported
+from nmt.exports.export_record import check_files, origin, read_record
+from nmt.exports.extras import check_extra, importing
 from nmt.files import cache_folder, check_writable, remove, write_json
 from nmt.runs.engine import Engine, search_config
 from nmt.runs.reading import StoredRun, read_run

@@ -9,9 +9,8 @@ from nmt.data.cache import cached_folder
 from nmt.data.corpus import Pairs
 from nmt.errors import CheckFailed, MissingFile, Mistake
 from nmt.exports.damage import Unsupported
-from nmt.exports.export_record import COMPARED, VERDICT
+from nmt.exports.engine_options import COMPARED, VERDICT, check_supported
 from nmt.exports.export_run import comparison_pairs, export_run, open_kept, write_compared
-from nmt.exports.extras import check_supported
 from nmt.exports.formats import open_engine
 from nmt.exports.parity import Differs
 from nmt.files import check_writable, locked, remove_parts, write_json

@@ -1,4 +1,4 @@
-"""What is recorded of an export - what it was made from, how it compares with the run - and decides about its use."""
+"""The record of an export: what it was made from, and whether it may be used."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,12 +13,6 @@ from nmt.runs.reading import StoredRun
 
 RECORD = "export.json"
 """The file that records what a folder was exported from and how closely it matches the run."""
-
-VERDICT = "verdict.json"
-"""What the comparison for engine=auto found, in a folder of the cache."""
-
-COMPARED = 20
-"""For engine=auto, CTranslate2 has to find torch's translations of at most this many sentences."""
 
 EXPORTER = 1
 """Version of the exporter. It is increased when the export of an unchanged run changes; engines then export again."""

@@ -1,39 +1,14 @@
-"""What the engines and the export formats need: optional packages, and options that they support."""
+"""The optional packages of the export formats."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import metadata
-from typing import get_args
 
 from packaging.requirements import Requirement
 
-from nmt.config.fields import EngineName
-from nmt.config.messages import unknown
 from nmt.errors import Mistake
 
-PRECISIONS = ("float32", "int8")
-"""Number formats that every engine supports."""
-
 _PROJECT = "nmt-attention"
-
-
-def check_supported(engine: str, device: str, precision: str, number_of_runs: int) -> None:
-    """Raises Mistake for an unknown engine, and for options that it does not support."""
-    if engine not in get_args(EngineName):
-        raise Mistake(unknown("engine", engine, get_args(EngineName)))
-    if number_of_runs > 1:
-        raise Mistake(f"engine={engine} translates with one run, not with {number_of_runs}: use engine=torch.")
-    if precision not in PRECISIONS:
-        raise Mistake(
-            f"engine={engine} supports precision={' and '.join(PRECISIONS)}, not {precision}: use one of them, or "
-            "engine=torch."
-        )
-    if engine == "onnx" and device == "cuda":
-        raise Mistake("engine=onnx runs on the CPU, but device is cuda: use device=cpu, or another engine.")
-    try:
-        check_extra(engine)
-    except Mistake as error:
-        raise Mistake(f"{str(error).rstrip('.')}, or use engine=torch.") from error
 
 
 def check_extra(extra: str) -> None:

@@ -19,7 +19,7 @@ from jobs import job_of
 from nmt.cli.compose import configuration
 from nmt.commands.translate import translate
 from nmt.errors import CheckFailed, Mistake
-from nmt.exports import engine_choice, engines, export_record, export_run, extras
+from nmt.exports import engine_choice, engine_options, engines, export_record, export_run
 from nmt.exports.damage import DamagedExport, UnreadableExport
 from nmt.exports.engine_choice import (
     Chosen,
@@ -27,7 +27,8 @@ from nmt.exports.engine_choice import (
     ctranslate2_or_why_not,
     why_not_ctranslate2,
 )
-from nmt.exports.export_record import VERDICT, file_digests
+from nmt.exports.engine_options import VERDICT
+from nmt.exports.export_record import file_digests
 from nmt.exports.parity import Parity
 from nmt.files import read_json
 from nmt.runs.engine import engine_translator
@@ -166,7 +167,7 @@ def test_without_ctranslate2_torch_translates(
         raise Mistake(f"{extra} needs the package ctranslate2, which is not installed; install it first.")
 
     caplog.set_level(logging.INFO, "nmt")
-    for module in (engine_choice, extras):
+    for module in (engine_choice, engine_options):
         monkeypatch.setattr(module, "check_extra", missing)
     assert chosen(run).engine.name == "torch"
     assert "using torch: ctranslate2 needs the package ctranslate2, which is not installed" in caplog.text

@@ -117,7 +117,7 @@ def test_runs_are_switched_and_compared(run: Path, browser: Any, tmp_path: Path)
             if ".cross.query." in name:
                 parameter.zero_()  # such a query sees all keys alike
     with open_page([PageRun("learned", one), PageRun("uniform", two)], browser, tmp_path) as page:
-        assert page.locator("#run option").all_text_contents() == ["learned (en → vi)", "uniform (en → vi)"]
+        assert page.locator("#run option").all_text_contents() == ["learned (English → Vietnamese)", "uniform (English → Vietnamese)"]
         translate(page, TEXT)
         page.locator("#unit").select_option("pieces")
         page.locator("#second").select_option("uniform")
@@ -176,7 +176,7 @@ def test_hostile_text_in_a_run_or_typed_is_shown_as_text(
     monkeypatch.setattr(page_file, "example_pairs", lambda run: [(f"{HOSTILE} {TEXT}", HOSTILE)])
     with open_page([PageRun(HOSTILE, loaded), PageRun("other", loaded)], browser, tmp_path) as page:
         page.locator("#results[aria-busy='false'] #intact .cell").first.wait_for()
-        assert page.locator("#run option").first.text_content() == f"{HOSTILE} (en → vi)"
+        assert page.locator("#run option").first.text_content() == f"{HOSTILE} (English → Vietnamese)"
         assert page.locator("#examples button").first.text_content() == f"{HOSTILE} {TEXT}"
         assert HOSTILE in page.locator("#about").text_content()
         translate(page, f"{HOSTILE} one.")
