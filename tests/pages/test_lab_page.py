@@ -459,6 +459,7 @@ def test_the_beam_is_as_wide_as_asked_for(page: Any) -> None:
 
 
 def test_a_guess_is_compared_with_the_known_alignment(page: Any, browser: Any) -> None:
+    ready(page)
     page.locator("#guess-box summary").click()
     page.locator("#guess-pair").select_option("How old is Mai?")
     first = page.get_by_role("button", name="“Mai” – “Mai?”")
@@ -741,9 +742,11 @@ def test_cause_and_effect_are_in_one_window(
         assert boxes["#changed svg"]["x"] > boxes["#intact svg"]["x"]
         assert cell(page, 0, 0).bounding_box()["y"] == page.locator("#changed .cell").first.bounding_box()["y"]
         assert abs(cell(page, 0, 0).bounding_box()["y"] - before) <= 20, "the map stays where it was"
-        for button in page.locator("#heads button").all():
-            box = button.bounding_box()
+        buttons = page.locator("#heads button").all()
+        assert len(buttons) == 9, "two layers with two heads, and their means"
+        for box in (button.bounding_box() for button in buttons):
             assert 0 < box["y"] < box["y"] + box["height"] <= height, "all heads are in the window"
+            assert 0 < box["x"] < box["x"] + box["width"] <= width
     assert not page.locator("#site").is_visible(), "the options are folded"
     chosen = "cross attention, all layers and heads · words"
     assert page.locator("#chosen").text_content() == chosen

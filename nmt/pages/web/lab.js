@@ -12,7 +12,7 @@ import { engine, isOutdated, latest, sentenceOf, stop } from "./lab/asking.js";
 import { drawBeam } from "./lab/beam.js";
 import { offerDirection } from "./lab/direction.js";
 import { drawGuess, listenToGuess, setPairs } from "./lab/guess.js";
-import { drawHeads, isWide, listenToHeads } from "./lab/heads.js";
+import { drawHeads, isStrip, listenToHeads } from "./lab/heads.js";
 import { listenToHover, setShown } from "./lab/hover.js";
 import { blockWord, chooseForLayer, chosenForLayer, drawInspector, placeName, setWeight } from "./lab/inspector.js";
 import { selectedMap, tipOf } from "./lab/maps.js";
@@ -396,8 +396,9 @@ function draw({ withHeads = true } = {}) {
   /** @type {[string, import("./map.js").AttentionMap][]} */
   const shown = Object.entries({ ...maps, minus }).flatMap(([name, map]) => map && isShown(name) ? [[name, map]] : []);
   element.results.style.setProperty("--columns", String(columnsFor(shown.map(([, map]) => map))));
-  if (withHeads) drawHeads(headsShown, report);
-  const below = hasSeveral() && isWide() ? element.heads.offsetHeight + VERDICT : 0;
+  if (withHeads) drawHeads(headsShown(), draw, report);
+  const strip = isStrip() ? element.heads.offsetHeight : 0, below = strip && strip + VERDICT_ROOM;
+  document.documentElement.style.setProperty("--strip", `${strip}px`);
   const layouts = alignedLayouts(shown.map(([name, map]) => ({ map, layout: annotatedLayout(part(element[name], ".map"), map, below) })));
   shown.forEach(([name], i) => {
     const map = maps[name];
@@ -430,7 +431,7 @@ function setAside() {
 }
 
 const GAP = 28; // between results, as in lab.css
-const VERDICT = 10; // what is said about a map, as far as it needs more than the usual room below it
+const VERDICT_ROOM = 10; // for the line below a map
 const ENOUGH = 320; // pixels in which a wide map is scrolled
 
 /** How many results are side by side: all of them if their maps have room, and else rows of the same length. @param {import("./map.js").AttentionMap[]} maps */
@@ -569,7 +570,7 @@ function fillRuns() {
   // A run that is named after its direction needs no second name.
   fillSelect(element.run, runs.map((run) => [run.name, run.name === `${run.source}-${run.target}` ? direction(run) : `${run.name} (${direction(run)})`]), state.run);
   const current = /** @type {Run} */ (runNamed(state.run));
-  const others = runs.filter((run) => run !== current && direction(run) === direction(current));
+  const others = runs.filter((run) => run !== current && run.source === current.source && run.target === current.target);
   if (!others.some(({ name }) => name === state.second)) state.second = "";
   element["second-box"].hidden = others.length === 0;
   const opposite = oppositeOf(current);
@@ -694,7 +695,12 @@ function listenToChoices() {
   on("view", ({ value }) => { state.view = value; redraw(); });
   on("other-layer", ({ value }) => { state.otherLayer = choiceOf(value); redraw(); });
   on("other-head", ({ value }) => { state.otherHead = choiceOf(value); redraw(); });
-  on("difference", ({ checked }) => { state.difference = checked; draw(); writeAddress(); if (checked) element.minus.scrollIntoView({ block: "nearest" }); });
+  on("difference", ({ checked }) => {
+    state.difference = checked;
+    draw();
+    writeAddress();
+    if (!element.minus.hidden) element.minus.scrollIntoView({ block: "nearest" });
+  });
   on("weight", ({ value }) => weigh(Number(value)));
   element.weight.addEventListener("input", () => { element["weight-value"].textContent = decimal(Number(element.weight.value), 2); });
   const number = (/** @type {string} */ id, /** @type {"beamSize" | "lengthPenalty"} */ key) => on(id, (field) => {

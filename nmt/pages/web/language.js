@@ -7,9 +7,9 @@ export const language = (new URLSearchParams(location.search).get("lang") ?? nav
 /** The other language. */
 export const otherLanguage = language === "vi" ? "en" : "vi";
 
-const names = new Intl.DisplayNames([language], { type: "language", fallback: "code" });
+const names = new Intl.DisplayNames([language], { type: "language" });
 
-/** A language by its name in the language of the page; a code that is none stays. @param {string} code */
+/** A language by its name in the language of the page; an invalid code is returned unchanged. @param {string} code */
 export function nameOfLanguage(code) {
   try { return names.of(code) ?? code; } catch { return code; }
 }

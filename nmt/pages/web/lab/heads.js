@@ -24,11 +24,11 @@ import { state } from "./state.js";
  * @property {"head" | "otherHead"} headKey
  */
 
-const LEAST = 28, MOST = 54, MOST_IN_LARGE_WINDOW = 76, GAP = 10;
+const LEAST = 28, MOST = 54, MOST_IN_LARGE_WINDOW = 76, GAP = 10, BETWEEN_TABLES = 28;
 const GAP_IN_STRIP = 6, NAME_IN_STRIP = 20, MOST_IN_STRIP = 44;
 const large = matchMedia("(min-width: 1600px) and (min-height: 900px)"), wide = matchMedia("(min-width: 1000px)");
-/** Whether the page has two columns. */
-export const isWide = () => wide.matches;
+/** Whether all heads are a strip below several maps, which stays in the window; else they are beside a single map, or below it on a narrow page. */
+export const isStrip = () => wide.matches && element.results.classList.contains("several");
 /** @type {number[][]} */
 const NO_RATES = [];
 
@@ -53,10 +53,10 @@ async function askErrorRates(run, redraw, report) {
 
 const nameOf = (/** @type {string} */ kind, /** @type {Choice} */ choice) => choice === MEAN ? label(kind === "layer" ? "meanOfLayers" : "meanOfHeads") : `${label(kind)} ${choice}`;
 
-/** The width and height of the maps in a table. @param {Shown} shown @param {number} room in pixels @param {boolean} isStrip whether all layers are in one row */
-function sizeOf({ maps: { weights } }, room, isStrip) {
+/** The width and height of the maps in a table. @param {Shown} shown @param {number} room in pixels */
+function sizeOf({ maps: { weights } }, room) {
   const layers = choicesOf(weights.length).length, heads = choicesOf(weights[0].length).length, [[rows]] = weights;
-  const size = isStrip ? clamp(Math.floor((room / layers - NAME_IN_STRIP) / heads) - GAP_IN_STRIP, MOST_IN_STRIP, LEAST)
+  const size = isStrip() ? clamp(Math.floor((room / layers - NAME_IN_STRIP) / heads) - GAP_IN_STRIP, MOST_IN_STRIP, LEAST)
     : clamp(Math.floor(room / heads) - GAP, large.matches ? MOST_IN_LARGE_WINDOW : MOST, LEAST);
   return [size, Math.round(clamp(size * rows.length / rows[0].length, size * 1.2, size * 0.7))];
 }
@@ -87,22 +87,21 @@ function tableOf({ run, maps, layer, head, layerKey, headKey }, rates) {
 
 /**
  * Draws a table for each run, except those with a single head, unless it is there already.
- * @param {() => Shown[]} shown what the page shows now, also when error rates arrive later @param {(error: unknown) => void} report
+ * @param {Shown[]} shown @param {() => void} redraw draws the page again, because error rates that have arrived need room @param {(error: unknown) => void} report
  */
-export function drawHeads(shown, report) {
-  const several = shown().filter(({ maps }) => maps.weights.length * maps.weights[0].length > 1);
+export function drawHeads(shown, redraw, report) {
+  const several = shown.filter(({ maps }) => maps.weights.length * maps.weights[0].length > 1);
   const focused = element["heads-tables"].contains(document.activeElement) ? /** @type {HTMLElement} */ (document.activeElement).dataset : null;
   element.heads.hidden = several.length === 0;
   if (element.heads.hidden) return;
   const isKnown = state.site === "cross" && hasKnownAlignment(state.text);
-  for (const { run } of isKnown ? several : []) if (!errorRates.has(rateKey(run))) askErrorRates(run, () => drawHeads(shown, report), report);
-  // Beside a single map, and below several in a strip that stays in the window.
-  const isStrip = isWide() && element.results.classList.contains("several"), width = element.maps.clientWidth - 32;
-  const room = isStrip ? (width - 28 * (several.length - 1)) / several.length : (isWide() ? 0.42 * width : width) - 62;
+  for (const { run } of isKnown ? several : []) if (!errorRates.has(rateKey(run))) askErrorRates(run, redraw, report);
+  const width = element.maps.clientWidth - 32;
+  const room = isStrip() ? (width - BETWEEN_TABLES * (several.length - 1)) / several.length : (wide.matches ? 0.42 * width : width) - 62;
   const rates = several.map(({ run }) => isKnown ? errorRates.get(rateKey(run)) ?? NO_RATES : NO_RATES);
   /** A table may get more or less room without being drawn again. */
   const fit = () => element["heads-tables"].querySelectorAll("table").forEach((table, i) => {
-    const [wide, high] = sizeOf(several[i], room, isStrip);
+    const [wide, high] = sizeOf(several[i], room);
     table.style.setProperty("--wide", `${wide}px`);
     table.style.setProperty("--high", `${high}px`);
   });

@@ -192,8 +192,9 @@ function listenToWordDrag() {
   /** @type {{ word: number, x: number, y: number, moved: boolean } | null} */
   let held = null;
   const columnAt = (/** @type {PointerEvent} */ { clientX, clientY }) => {
+    const [top, ...behind] = document.elementsFromPoint(clientX, clientY);
     // The words of the source are behind the field that contains them.
-    const under = document.elementsFromPoint(clientX, clientY).map((item) => item.closest("#intact [data-column], #echo [data-column]")).find(Boolean);
+    const under = top === element.text ? behind.map((item) => item.closest("#echo [data-column]")).find(Boolean) : top?.closest("#intact [data-column]");
     return state.site === "cross" && under ? Number(under.getAttribute("data-column")) : null;
   };
   const light = (/** @type {number | null} */ column) => {
