@@ -95,6 +95,17 @@ def atomic_folder(path: Path, replace: bool = False) -> Iterator[Path]:
 
 
 @contextmanager
+def temporary_folder(parent: Path, name: str) -> Iterator[Path]:
+    """Yields a new folder in `parent`, which is deleted at the end, like those that killed processes left behind."""
+    remove_abandoned_parts(parent, name)
+    with _new_part(parent / name, Path.mkdir) as folder:
+        try:
+            yield folder
+        finally:
+            remove(folder)
+
+
+@contextmanager
 def _new_part(path: Path, create: Callable[[Path], None], suffix: str = PART) -> Iterator[Path]:
     """Creates a file or folder for what will be at `path`, and locks it, so that it is not taken for an abandoned one.
 
@@ -280,7 +291,7 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, content: Any) -> None:
     """Writes a JSON file atomically, and creates its folder if necessary.
 
-    What killed writers of the file left behind is deleted: no other command would find it.
+    What killed writers of the file left behind is deleted.
     """
     remove_abandoned_parts(path.parent, path.name)
     text = json.dumps(content, indent=2, ensure_ascii=False)

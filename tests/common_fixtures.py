@@ -5,10 +5,8 @@ conftest.py loads this plugin in the processes that run tests.
 
 import contextlib
 import io
-import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -106,28 +104,6 @@ def start(corpus: Path) -> Iterator[Start]:
     yield fork
     for process in started:
         process.close()
-
-
-@pytest.fixture
-def start_python(corpus: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """The same with `python -m`, for commands that need the environment of the test."""
-    with contextlib.ExitStack() as started:
-
-        def popen(name: str, *overrides: str) -> subprocess.Popen[str]:
-            process = subprocess.Popen(
-                [sys.executable, "-m", f"nmt.{name}", *overrides],
-                cwd=corpus,
-                env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-                encoding="utf-8",
-            )
-            started.enter_context(process)  # closes its pipes
-            started.callback(process.kill)
-            return process
-
-        yield popen
 
 
 @pytest.fixture

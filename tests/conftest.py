@@ -29,9 +29,9 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not SOAK:
-        left_out = [item for item in items if item.get_closest_marker("soak")]
+        left_out = {item for item in items if item.get_closest_marker("soak")}
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if not item.get_closest_marker("soak")]
+        items[:] = [item for item in items if item not in left_out]
 
 
 def pytest_collection_finish() -> None:

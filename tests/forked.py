@@ -103,7 +103,7 @@ class Forked:
 
 @functools.cache
 def _start_server() -> None:
-    """Starts the server where it finds `preloaded`; it silently goes without a module that it does not find.
+    """Starts the server where it finds `preloaded`; it silently skips a module that it cannot import.
 
     Python 3.11 does not hand sys.path on to it.
     """

@@ -1,7 +1,9 @@
 """What `make test` leaves out of a grid of combinations, `make soak` tries."""
 
 import itertools
+import re
 from collections.abc import Hashable, Sequence
+from pathlib import Path
 
 import grids
 import pytest
@@ -44,3 +46,9 @@ def test_a_grid_is_much_smaller_than_all_combinations(monkeypatch: pytest.Monkey
     assert len(covering(rows)) <= 30, "27 pairs of the two longest axes need a row each"
     monkeypatch.setattr(grids, "SOAK", True)
     assert covering(rows) == rows
+
+
+def test_make_soak_runs_all_tests() -> None:
+    makefile = (Path(__file__).resolve().parents[1] / "Makefile").read_text(encoding="utf-8")
+    [line] = re.findall(r"^\tFUZZ=soak .* pytest .*$", makefile, re.MULTILINE)
+    assert "tests" not in line.replace("pytest", "")

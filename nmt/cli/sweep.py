@@ -30,7 +30,7 @@ from nmt.config.job import JobRecord
 from nmt.config.schema import NOT_STORED
 from nmt.config.stored import Count, Stored, read_stored
 from nmt.errors import Mistake, report
-from nmt.files import PART, check_writable, locked, remove_abandoned_parts, write_json
+from nmt.files import check_writable, locked, temporary_folder, write_json
 from nmt.ranks import rank
 
 logger = logging.getLogger(__name__)
@@ -131,7 +131,7 @@ def run_sweep(name: str, run: str, after_sweep: str | None, run_directory: str |
 def _records_in(folder: Path | None) -> Iterator[Path]:
     """A temporary folder for records inside another folder, which is removed if nothing is written to it.
 
-    None: in the system's folder for temporary files. What killed sweeps left behind in the other folder is deleted.
+    None: in the system's folder for temporary files.
     """
     if folder is None:
         with TemporaryDirectory() as name:
@@ -140,10 +140,8 @@ def _records_in(folder: Path | None) -> Iterator[Path]:
     new = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        remove_abandoned_parts(folder)
-        # Locked, so that another sweep does not take it for an abandoned one.
-        with TemporaryDirectory(dir=folder, prefix=".records-", suffix=PART) as name, locked(Path(name)):
-            yield Path(name).absolute()
+        with temporary_folder(folder, "records") as records:
+            yield records.absolute()
     finally:
         with suppress(OSError):  # the first one with something in it
             for path in new:

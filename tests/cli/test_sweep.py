@@ -61,7 +61,7 @@ def test_the_records_of_a_sweep_are_in_its_folder(start: Start, tiny: Callable[.
     overrides = [item for item in tiny(trainer__max_steps=1) if not item.startswith("run_dir=")]
     process = start("train", "-m", *overrides, "seed=1,x", dies=("nmt.cli.sweep:report", 1))
     process.communicate()
-    records = [json.loads(file.read_text()) for file in corpus.glob("runs/sweeps/*/.records-*/*.json")]
+    records = [json.loads(file.read_text()) for file in corpus.glob("runs/sweeps/*/.records.*/*.json")]
     assert sorted((record["number"], record["exit_code"], record["error"]) for record in records) == [
         (0, 0, ""),
         (1, 1, "not finished"),
@@ -69,11 +69,13 @@ def test_the_records_of_a_sweep_are_in_its_folder(start: Start, tiny: Callable[.
 
 
 def test_the_records_of_killed_sweeps_are_deleted_and_those_of_running_ones_are_not(tmp_path: Path) -> None:
-    abandoned = tmp_path / ".records-killed.part"
+    abandoned = tmp_path / ".records.killed.part"
     abandoned.mkdir()
     (abandoned / "0.json").touch()
+    (tmp_path / ".of_others.part").touch()
     with _records_in(tmp_path) as running, _records_in(tmp_path) as another:
-        assert sorted(tmp_path.iterdir()) == sorted([running, another])
+        assert sorted(tmp_path.iterdir()) == sorted([running, another, tmp_path / ".of_others.part"])
+    assert [path.name for path in tmp_path.iterdir()] == [".of_others.part"]
 
 
 def test_a_refused_sweep_leaves_no_folder(command: Command, corpus: Path) -> None:

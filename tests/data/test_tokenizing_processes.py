@@ -144,9 +144,13 @@ def test_a_process_that_is_killed_is_reported(
 ) -> None:
     started = list[subprocess.Popen[bytes]]()
     start = tokenizing_processes._Processes._start
-    monkeypatch.setattr(
-        tokenizing_processes._Processes, "_start", lambda self: started.append(start(self)) or started[-1]
-    )
+
+    def recorded(processes: Any) -> subprocess.Popen[bytes]:
+        process = start(processes)
+        started.append(process)
+        return process
+
+    monkeypatch.setattr(tokenizing_processes._Processes, "_start", recorded)
     with closing(tokenized_chunks(chunks_of(99), tokenizing(pair), tmp_path / "parts", 2)) as tokenized:
         next(tokenized)
         for process in started:
@@ -156,10 +160,12 @@ def test_a_process_that_is_killed_is_reported(
         ):
             list(tokenized)
     assert len([*(tmp_path / "parts").iterdir()]) >= 1
-    # The same ends the processes of an iterator that is abandoned.
-    with closing(tokenized_chunks(chunks_of(99), tokenizing(pair), tmp_path / "parts", 2)) as tokenized:
+    assert None not in [process.poll() for process in started]
+    # Nor do the processes of an iterator that is abandoned live on.
+    started.clear()
+    with closing(tokenized_chunks(chunks_of(99), tokenizing(pair), tmp_path / "others", 2)) as tokenized:
         next(tokenized)
-    assert len(started) >= 2
+        assert started
     assert None not in [process.poll() for process in started]
 
 

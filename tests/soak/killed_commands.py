@@ -486,8 +486,12 @@ class Study:
             last = ended.errors.strip().rpartition("\n")[2]
             if history and ended.code == 2 and last == command.already_done:
                 break
-            # A signal that comes before the command has a handler for it ends it with the same code in a shell.
-            expected_codes = {0} if plan is None or ended.stages is None else {0, CODES[plan.signal], -plan.signal}
+            expected_codes = {0}
+            if plan is not None and ended.stages is not None:
+                expected_codes.add(CODES[plan.signal])
+                if not ended.stages[1:]:
+                    # Perhaps the command had no handler yet. In a shell, its exit code is the same.
+                    expected_codes.add(-plan.signal)
             if ended.code not in expected_codes or "Traceback" in ended.errors or "Exception" in ended.errors:
                 self._add_finding(name, f"exit code {ended.code} after {plan} {history}:\n{ended.errors}")
                 return done

@@ -109,10 +109,7 @@ def test_one_command_starts_a_run_resumes_it_and_does_nothing_when_it_is_finishe
     assert "The run in auto is finished" in said
 
 
-@pytest.mark.parametrize(
-    ("sent", "code"),
-    [(signal.SIGTERM, 143), (signal.SIGINT, 130), pytest.param(signal.SIGHUP, 143, marks=pytest.mark.soak)],
-)
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 143)])
 def test_a_run_that_is_asked_to_stop_saves_at_once_and_goes_on_from_there(
     corpus: Path,
     start: Callable[..., subprocess.Popen[str]],
