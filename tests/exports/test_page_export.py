@@ -117,7 +117,10 @@ def test_runs_are_switched_and_compared(run: Path, browser: Any, tmp_path: Path)
             if ".cross.query." in name:
                 parameter.zero_()  # such a query sees all keys alike
     with open_page([PageRun("learned", one), PageRun("uniform", two)], browser, tmp_path) as page:
-        assert page.locator("#run option").all_text_contents() == ["learned (English → Vietnamese)", "uniform (English → Vietnamese)"]
+        assert page.locator("#run option").all_text_contents() == [
+            "learned (English → Vietnamese)",
+            "uniform (English → Vietnamese)",
+        ]
         translate(page, TEXT)
         page.locator("#unit").select_option("pieces")
         page.locator("#second").select_option("uniform")
