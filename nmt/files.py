@@ -96,7 +96,7 @@ def atomic_folder(path: Path, replace: bool = False) -> Iterator[Path]:
 
 @contextmanager
 def temporary_folder(parent: Path, name: str) -> Iterator[Path]:
-    """Yields a new folder in `parent`, which is deleted at the end, like those that killed processes left behind."""
+    """Yields a new folder in `parent`, and deletes it at the end. First deletes what killed processes left behind."""
     remove_abandoned_parts(parent, name)
     with _new_part(parent / name, Path.mkdir) as folder:
         try:

@@ -1,7 +1,7 @@
 """Chunks of a training corpus: each is normalized, filtered and tokenized on its own, without importing torch.
 
-Only whether a pair is a duplicate depends on the chunks before. So a tokenized chunk has the digests of its pairs, and
-`Merge` decides in the order of the corpus.
+Only finding duplicates needs the earlier chunks. A tokenized chunk therefore has the digests of its pairs, and `Merge`
+finds the duplicates in the order of the corpus.
 """
 
 import io

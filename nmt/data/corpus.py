@@ -126,7 +126,7 @@ def corpus_files(prefix: str, direction: Direction) -> tuple[Path, Path]:
 
 
 def training_files(prefix: str, direction: Direction) -> tuple[Path, ...]:
-    """The files of a training corpus: one table, or a source and a target file. Raises Mistake if one is missing."""
+    """The file of a table, or the source and the target file of a corpus. Raises Mistake if one is missing."""
     return (text_file(prefix),) if is_table(prefix) else corpus_files(prefix, direction)
 
 

@@ -1,4 +1,4 @@
-"""What the engines support, and when engine=auto takes one, without torch."""
+"""The options that the engines support, and how engine=auto compares them with torch."""
 
 from typing import get_args
 

@@ -270,6 +270,7 @@ def numbers(page: Any, section: str) -> list[float]:
 
 
 def test_the_map_grows_while_the_translation_appears(page: Any) -> None:
+    translate(page)  # until then, the sentence that the page opens with may be drawn
     page.evaluate(
         """() => {
             const rows = window.rowsSeen = [], map = document.querySelector("#intact .map");
@@ -279,9 +280,9 @@ def test_the_map_grows_while_the_translation_appears(page: Any) -> None:
                 .observe(map, { childList: true });
         }"""
     )
-    translate(page)
+    translate(page, f"{TEXT} four")
     seen = page.evaluate("rowsSeen")
-    seen = seen[seen.index(1) :]  # before: the sentence that the page opens with
+    seen = seen[seen.index(1) :]  # before: the former sentence
     assert seen == sorted(seen)
     assert sorted(set(seen)) == list(range(1, max(seen) + 1)), "a row for each step, and at last that of the end"
     assert max(seen) > 2
@@ -459,12 +460,18 @@ def test_the_beam_is_as_wide_as_asked_for(page: Any) -> None:
 
 
 def test_a_guess_is_compared_with_the_known_alignment(page: Any, browser: Any) -> None:
-    translate(page)  # until then, the examples may arrive and draw the table again
+    translate(page)
     page.locator("#guess-box summary").click()
     page.locator("#guess-pair").select_option("How old is Mai?")
     first = page.get_by_role("button", name="“Mai” – “Mai?”")
     first.click()
     assert first.get_attribute("aria-pressed") == "true"
+    clicked = first.element_handle()
+    for run in ("maps_luong", "maps_transformer"):
+        page.locator("#run").select_option(run)
+        page.wait_for_load_state("networkidle")
+    assert clicked.evaluate("cell => cell.isConnected"), "the examples of another run draw the same table only once"
+    first.focus()
     page.keyboard.press("ArrowRight")
     assert page.evaluate("document.activeElement.dataset.i") == "3", "there is no column to the right"
     page.keyboard.press("ArrowLeft")

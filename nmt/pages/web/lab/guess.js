@@ -19,6 +19,9 @@ import { quoted } from "./wording.js";
 let pairs = [];
 const chosenPair = () => pairs.find(({ source }) => source === element["guess-pair"].value);
 export const hasKnownAlignment = (/** @type {string} */ text) => pairs.some(({ source }) => source === text);
+/** What the table shows. */
+const shownGuess = () => JSON.stringify([chosenPair(), state.guess, state.revealed]);
+let drawn = "";
 const same = (/** @type {number[]} */ [i, j]) => (/** @type {number[]} */ [k, l]) => i === k && j === l;
 
 /** @param {Pair[]} examples the sentences in the run's languages whose alignments are known @param {Report} report */
@@ -29,7 +32,8 @@ export function setPairs(examples, report) {
   if (state.pair && !pairs.some(({ source }) => source === state.pair)) Object.assign(state, { pair: "", guess: [], revealed: false });
   fillSelect(element["guess-pair"], pairs.map(({ source }) => [source, source]), state.pair || pairs[0].source);
   if (state.guess.length > 0 || state.revealed) element["guess-box"].open = true;
-  drawGuess(report);
+  // A cell that is being clicked must not be replaced by an equal one.
+  if (state.revealed || drawn !== shownGuess()) drawGuess(report);
 }
 
 /** @param {Report} report */
@@ -106,6 +110,7 @@ function drawTable(pair, alignment) {
     return make("td", {}, cell);
   })));
   element["guess-table"].replaceChildren(header, ...rows);
+  drawn = shownGuess();
   if (focused) focusCell(Number(focused.i), Number(focused.j));
 }
 
