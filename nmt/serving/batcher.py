@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 from nmt.decoding.stepwise import Step
@@ -33,11 +33,14 @@ _ALIKE = 4
 _LONG = 1000
 """A text with more UTF-8 bytes is longer than those of most computations."""
 
+_SHARE_OF_SEARCH = 0.5
+"""The smallest share of the time since its beginning that a search gets while shorter requests are waiting."""
+
 _SHARE_OF_LONG = 0.2
-"""The share of the time that a long computation gets while shorter requests are waiting, up to `_MOST_AT_ONCE`."""
+"""The same for a long computation, which however goes on for at most `_MOST_AT_ONCE` seconds."""
 
 _MOST_AT_ONCE = 0.25
-"""Maximum number of seconds for which a long computation then goes on before the next request goes first."""
+"""Maximum number of seconds for which a long computation goes on while a shorter request is waiting."""
 
 _SHARE_TO_WAIT = 0.05
 """How long a batch may wait for the clients just answered, as a fraction of the time that the previous batch took."""
@@ -90,14 +93,35 @@ class _Computation(NamedTuple):
 
 
 @dataclass
+class _Turns:
+    """How long a search or a long computation has run, and how long the others that went first.
+
+    The share counts from its beginning, not from the last request that went first: what has run alone for a while then
+    lets several requests go first in a row, so that they wait for one another and for nothing else.
+    """
+
+    share: float
+    most_at_once: float = math.inf
+    began: float = field(default_factory=lambda: time.monotonic())
+    others: float = 0.0
+    """The seconds that others have taken since it began."""
+    resumed: float = -math.inf
+    """When it went on after the last of them."""
+
+    def others_may_go_first(self) -> bool:
+        now = time.monotonic()
+        has_its_share = now - self.began - self.others >= self.share * (now - self.began)
+        return has_its_share or now - self.resumed >= self.most_at_once
+
+
+@dataclass
 class _Search:
     """A batch's search, which others may interrupt."""
 
     run: str
     shortest: int
     """The size of its shortest sentence."""
-    next_break: float = 0.0
-    """When the search may be interrupted next."""
+    turns: _Turns = field(default_factory=lambda: _Turns(_SHARE_OF_SEARCH))
 
     def yields_to(self, sentence: _QueuedSentence) -> bool:
         """Whether a waiting sentence is so short that it goes first; it may need no other run."""
@@ -107,26 +131,19 @@ class _Search:
         """Whether a waiting computation goes first."""
         return not other.long and other.run == self.run and self.shortest > _LONG
 
-    def goes_on(self, seconds: float) -> float:
-        """For how many seconds it then goes on, if others have taken `seconds`."""
-        return seconds
-
 
 @dataclass
 class _LongComputation:
     """A computation that requests for any run may interrupt, unless loading their run would evict another model."""
 
     gallery: Gallery
-    next_break: float = 0.0
+    turns: _Turns = field(default_factory=lambda: _Turns(_SHARE_OF_LONG, _MOST_AT_ONCE))
 
     def yields_to(self, sentence: _QueuedSentence) -> bool:
         return sentence.size <= _LONG and self.gallery.has_room_for(sentence.task.run)
 
     def yields_to_computation(self, other: _Computation) -> bool:
         return not other.long and self.gallery.has_room_for(other.run)
-
-    def goes_on(self, seconds: float) -> float:
-        return min(seconds * _SHARE_OF_LONG / (1 - _SHARE_OF_LONG), _MOST_AT_ONCE)
 
 
 class Batcher:
@@ -140,9 +157,9 @@ class Batcher:
 
     A long text must not make others wait until its search ends. Between two steps of a batch's search, a batch of much
     shorter sentences for the same run goes first, and before a long text also another computation on it. All of them
-    together get at most half of the time. In the same way, a long computation, such as an attribution, lets a batch of
-    sentences and a shorter computation go first between two of its passes, and then continues for a quarter of the time
-    that they took, at most `_MOST_AT_ONCE` seconds. Long computations are done one after another.
+    together get at most half of the time. In the same way, a long computation, such as an attribution, lets batches of
+    sentences and shorter computations go first between two of its passes, as long as it has had a fifth of the time
+    since it began; if not, it goes on for at most `_MOST_AT_ONCE` seconds. Long computations are done one after another.
     """
 
     def __init__(self, gallery: Gallery, batch_tokens: int, batch_window: float, max_waiting: int) -> None:
@@ -231,8 +248,8 @@ class Batcher:
             client_left.set()
             self._computing -= 1
 
-    def _run_next_computation(self, may: Callable[[_Computation], bool] = lambda _: True) -> None:
-        """Runs the first of the waiting computations that may run, if there is one."""
+    def _run_next_computation(self, may: Callable[[_Computation], bool] = lambda _: True) -> bool:
+        """Runs the first of the waiting computations that may run. False if there is none."""
         with self._queue:
             computation = next(filter(may, self._computations), None)
             if computation is not None:
@@ -250,6 +267,7 @@ class Batcher:
                     _free(error)
                     computation.done.set_exception(error)
             self._search = search
+        return computation is not None
 
     def between_steps(self, step: Step | None = None) -> None:
         """Called between the steps of a computation.
@@ -262,18 +280,22 @@ class Batcher:
             self._let_others_go_first(self._search)
 
     def _let_others_go_first(self, search: "_Search | _LongComputation") -> None:
-        """Called between two steps: runs a shorter computation and a shorter batch, if any wait and a break is due."""
-        now = time.monotonic()
-        if now < search.next_break:
-            return
-        wanted = self._wanted
-        self._run_next_computation(search.yields_to_computation)
-        batch, outcome, _ = self._translate_next_batch(search.yields_to)
-        if batch:
-            self._loop.call_soon_threadsafe(_deliver, batch, outcome)
-        self._search, self._wanted = search, wanted
-        after = time.monotonic()
-        search.next_break = after + search.goes_on(after - now)
+        """Called between two steps: runs shorter computations and shorter batches while any wait and it is their turn.
+
+        Afterwards it is the search's turn until it has its share.
+        """
+        wanted, turns = self._wanted, search.turns
+        while turns.others_may_go_first():
+            began = time.monotonic()
+            ran = self._run_next_computation(search.yields_to_computation)
+            batch, outcome, _ = self._translate_next_batch(search.yields_to)
+            if batch:
+                self._loop.call_soon_threadsafe(_deliver, batch, outcome)
+            self._search, self._wanted = search, wanted
+            if not ran and not batch:
+                return
+            turns.resumed = time.monotonic()
+            turns.others += turns.resumed - began
 
     def check_room(self, new: int) -> None:
         """Raises QueueFull if the queue is not empty and has no room for `new` more."""

@@ -495,10 +495,26 @@ def test_a_long_computation_lets_all_others_go_first(
     assert with_batcher(gallery, action) == first + last
 
 
-@pytest.mark.parametrize(("others", "seconds"), [(0.4, 0.1), (8.0, 0.25)])
-def test_a_long_computation_continues_for_a_quarter_of_what_others_took_but_not_for_long(
-    gallery: Gallery, monkeypatch: pytest.MonkeyPatch, others: float, seconds: float
+@pytest.mark.parametrize(
+    ("alone", "others", "first", "then"),
+    [
+        # Of 0.5 s, the other took 0.4, so the long computation then has its fifth.
+        (0.0, 0.4, 1, [(0.0, 0), (0.09, 0), (0.011, 1)]),
+        # It would have its fifth after 2 s, which is too long.
+        (0.0, 8.0, 1, [(0.0, 0), (0.249, 0), (0.002, 1)]),
+        # It has had its fifth of 5 s already, so all go first that are waiting until then.
+        (1.0, 1.5, 3, [(0.0, 0), (0.12, 0), (0.006, 1)]),
+    ],
+)
+def test_a_long_computation_gets_a_fifth_of_the_time_since_it_began(
+    gallery: Gallery,
+    monkeypatch: pytest.MonkeyPatch,
+    alone: float,
+    others: float,
+    first: int,
+    then: list[tuple[float, int]],
 ) -> None:
+    """Others go first as soon as it has its fifth, or after a quarter of a second."""
     now = 0.0
     monkeypatch.setattr(batchers, "time", SimpleNamespace(monotonic=lambda: now))
 
@@ -507,10 +523,18 @@ def test_a_long_computation_continues_for_a_quarter_of_what_others_took_but_not_
         now += others
 
     async def action(batcher: Batcher, sizes: list[int]) -> None:
-        batcher._computations.append(batchers._Computation("maps_luong", takes_its_time, Future()))
+        nonlocal now
+        waiting = batcher._computations
         long = batchers._LongComputation(gallery)
+        now += alone
+        waiting.extend(batchers._Computation("maps_luong", takes_its_time, Future()) for _ in range(5))
         batcher._let_others_go_first(long)
-        assert long.next_break == pytest.approx(others + seconds)
+        assert len(waiting) == 5 - first
+        for seconds, ran in then:
+            now += seconds
+            left = len(waiting)
+            batcher._let_others_go_first(long)
+            assert left - len(waiting) == ran
 
     with_batcher(gallery, action)
 
