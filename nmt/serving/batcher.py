@@ -159,7 +159,7 @@ class Batcher:
     shorter sentences for the same run goes first, and before a long text also another computation on it. All of them
     together get at most half of the time. In the same way, a long computation, such as an attribution, lets batches of
     sentences and shorter computations go first between two of its passes, as long as it has had a fifth of the time
-    since it began; if not, it goes on for at most `_MOST_AT_ONCE` seconds. Long computations are done one after another.
+    since it began; if not, it goes on for at most `_MOST_AT_ONCE` seconds. Only one long computation runs at a time.
     """
 
     def __init__(self, gallery: Gallery, batch_tokens: int, batch_window: float, max_waiting: int) -> None:
