@@ -408,12 +408,20 @@ def test_a_cell_is_dragged(page: Any) -> None:
     translate(page)
     page.locator("#layer").select_option("1")
     page.locator("#head").select_option("1")
+    fills = "cells => cells.map(cell => cell.getAttribute('fill'))"
+    row_fills = [page.locator(f"#intact .cell[data-row='{row}']") for row in range(2)]
+    trained = [locator.evaluate_all(fills) for locator in row_fills]
     box = cell(page, 1, 1).bounding_box()
     page.mouse.move(box["x"] + 10, box["y"] + 10)
     page.mouse.down()
     page.mouse.move(box["x"] + 10, box["y"] - 200, steps=4)
+    other, row = [locator.evaluate_all(fills) for locator in row_fills]
+    assert other == trained[0]
+    assert row[1] != trained[1][1]
+    assert set(row[:1] + row[2:]) == {row[0]}, "the other weights of the row are 0 already before the release"
     page.mouse.up()
     page.locator("#changed svg").wait_for()
+    assert len(set(row_fills[1].evaluate_all(fills))) > 2, "the run's own weights are back"
     row = tips(page.locator("#changed .cell[data-row='1']"))
     assert [float(title[-5:]) for title in row] == [float(column == 1) for column in range(len(row))]
     page.locator("#weight").fill("0.25")

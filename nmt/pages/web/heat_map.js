@@ -167,7 +167,7 @@ export function drawHeatMap(container, map, layout, { most, selection, name, sig
   select(selection);
   if (choose) listen(root, map, selection, choose);
   if (tip) root.addEventListener("pointerover", (event) => { giveTip(hit(event, ".cell")); });
-  if (drag) listenToDrag(root, map, drag, paint);
+  if (drag) listenToDrag(root, map, drag);
   const before = drawn.get(/** @type {Element} */ (container.firstElementChild));
   drawn.set(root, { map, cells });
   replace(container, root);
@@ -245,9 +245,8 @@ function mark(root, map, { left, top, cell, across }, selection) {
 /**
  * Dragging a cell up raises its weight, and dragging it down lowers it. A touch scrolls instead.
  * @param {SVGElement} root @param {AttentionMap} map @param {NonNullable<Look["drag"]>} drag
- * @param {(weight: number) => string} paint
  */
-function listenToDrag(root, map, drag, paint) {
+function listenToDrag(root, map, drag) {
   /** @type {{ cell: HTMLElement, row: number, column: number, y: number, weight: number | null } | null} */
   let held = null;
   const number = root.appendChild(svg("text", { class: "dragged" }));
@@ -261,13 +260,15 @@ function listenToDrag(root, map, drag, paint) {
     if (!held || (held.weight === null && Math.abs(event.clientY - held.y) < 4)) return;
     const { cell, row, column } = held;
     held.weight = clamp(map.weights[row][column] + (held.y - event.clientY) / DRAG_PIXELS, 1);
-    cell.setAttribute("fill", paint(held.weight));
     number.textContent = decimal(held.weight, 2);
     number.setAttribute("x", String(Number(cell.getAttribute("x")) + 4));
     number.setAttribute("y", String(Number(cell.getAttribute("y")) - 4));
     drag({ row, column, weight: held.weight, done: false });
   });
-  root.addEventListener("pointercancel", () => { held = null; });
+  root.addEventListener("pointercancel", () => {
+    if (held && held.weight !== null) drag({ row: held.row, column: held.column, weight: map.weights[held.row][held.column], done: false });
+    held = null;
+  });
   root.addEventListener("pointerup", () => {
     const released = held;
     held = null;

@@ -27,7 +27,7 @@ import { closeMenu, forgetWords, listenToTranslation, showWords } from "./lab/tr
 import { quoted, sayNothing, signed, timesOf } from "./lab/wording.js";
 import { decimal, language, nameOfLanguage, otherLanguage } from "./language.js";
 import { drawLines } from "./lines.js";
-import { MEAN, SITES, choiceOf, choicesOf, differenceOf } from "./map.js";
+import { MEAN, SITES, choiceOf, choicesOf, differenceOf, reweighted } from "./map.js";
 import { isSpecial } from "./words.js";
 
 /** @typedef {import("./engine/interface.js").Translation} Translation */
@@ -69,6 +69,8 @@ let subject = { run: "", source: "", second: "" };
 /** @type {Search} */
 const NO_SEARCH = { asked: "", steps: [], ids: [], text: "", score: 0, unknown_characters: "", unknown_words: [] };
 let beam = NO_SEARCH;
+/** The drawing of the translation's map. @type {import("./heat_map.js").Drawing | null} */
+let intactDrawing = null;
 
 const runNamed = (/** @type {string} */ name) => runs.find((run) => run.name === name);
 /** @param {Translation | null} translation */
@@ -324,7 +326,7 @@ function showLegend() { element.legend.textContent = label(LEGENDS[state.site][h
 
 function showNames() {
   element["intact-name"].textContent = label(state.prefix.length ? "continued" : state.locks.length ? "withLocks" : "translation", state.run);
-  element["changed-name"].textContent = label("withChanges");
+  element["changed-name"].textContent = label("withChanges", state.run);
   element["other-name"].textContent = label("translation", state.second);
 }
 
@@ -381,12 +383,15 @@ function showBeam() {
 /** @returns {Record<string, LabMap | null>} */
 const shownMaps = () => ({ intact: shownMap(answers.intact), changed: shownMap(answers.changed), other: mapOfSecond(answers.other) });
 
+/** The end of the color scale that all maps share. @param {Record<string, LabMap | null>} maps */
+const mostOf = (maps) => Math.max(...Object.values(maps).map((map) => map?.most ?? 0));
+
 /** Whether a result can be seen: a presentation shows fewer. To ask the browser would make it compute all styles. @param {string} name */
 const isShown = (name) => !element[name].hidden && !(isPresenting() && element[name].classList.contains("not-presented"));
 
 /** Draws all maps of weights with one color scale. The tables of all heads do not depend on the selected cell. */
 function draw({ withHeads = true } = {}) {
-  const maps = shownMaps(), most = Math.max(...Object.values(maps).map((map) => map?.most ?? 0));
+  const maps = shownMaps(), most = mostOf(maps);
   for (const [name, map] of Object.entries(maps)) element[name].hidden = !map;
   const minus = differenceShown(maps.intact);
   setAside();
@@ -460,8 +465,11 @@ function headsShown() {
 function drawMap(section, map, most, selected, choose, layout, dragged) {
   const container = part(section, ".map"), name = `${part(section, "h2").textContent}: ${label(state.site)}`;
   const look = { most, selection: selected, name, choose, drag: dragged, tip: tipOf(map) };
+  /** @type {import("./heat_map.js").Drawing | null} */
+  let drawing = null;
   if (state.view === "lines") drawLines(container, map, look);
-  else drawHeatMap(container, map, layout, look);
+  else drawing = drawHeatMap(container, map, layout, look);
+  if (section === element.intact) intactDrawing = drawing;
 }
 
 /** The difference between two maps with the same rows: after and before a change, or of two runs for one translation. @param {LabMap | null} first */
@@ -548,8 +556,16 @@ function inspect() {
 function drag({ row, column, weight, done }) {
   Object.assign(state, { row, column, of: "intact" });
   element.weight.value = weight.toFixed(2);
-  element["weight-value"].textContent = decimal(weight, 2);
   if (done) weigh(weight);
+  else preview(weight);
+}
+
+/** Shows in the selected row what its weights will be, before the model translates with them. @param {number} weight */
+function preview(weight) {
+  element["weight-value"].textContent = decimal(weight, 2);
+  const map = shownMap(answers.intact), { row, column, of } = state;
+  if (!map || row === null || column === null || of !== "intact") return;
+  intactDrawing?.repaint(map.weights.map((line, r) => r === row ? reweighted(line, [column], weight) : line), mostOf(shownMaps()));
 }
 
 /** Gives the selected cell this weight. @param {number} weight */
@@ -702,7 +718,7 @@ function listenToChoices() {
     if (!element.minus.hidden) element.minus.scrollIntoView({ block: "nearest" });
   });
   on("weight", ({ value }) => weigh(Number(value)));
-  element.weight.addEventListener("input", () => { element["weight-value"].textContent = decimal(Number(element.weight.value), 2); });
+  element.weight.addEventListener("input", () => { preview(Number(element.weight.value)); });
   const number = (/** @type {string} */ id, /** @type {"beamSize" | "lengthPenalty"} */ key) => on(id, (field) => {
     if (!field.reportValidity()) return;
     state[key] = field.value === "" ? null : Number(field.value);
