@@ -46,6 +46,7 @@ def average(job: Job[AverageSettings]) -> None:
         out.clear()
         out.write_config(source.directory.config())
         out.write_tokenizers(source.tokenizers, source.direction)
+        out.write_source_words(source.directory.source_words() or ())
         save_weights(model, out.weights)
         metrics = {
             **source.directory.metrics(),

@@ -7,14 +7,17 @@ from nmt.config.job import Job
 from nmt.config.nodes import Config
 from nmt.config.schema import RunSettings, TrainSettings
 from nmt.errors import CheckFailed
+from nmt.insight.unknown_words import words_in
 from nmt.models import Seq2Seq
 from nmt.pages.film import write_film
 from nmt.runs.directory import RunDirectory
+from nmt.runs.included import named_run
 from nmt.runs.load import LoadedRun
 from nmt.runs.memory import on_out_of_memory
 from nmt.runs.precision import with_precision
 from nmt.runs.record import print_run
 from nmt.scoring.run_scores import score_test_split
+from nmt.scoring.training_words import training_counts
 from nmt.training.loop import fit, ready_to_score, writing
 from nmt.training.out_of_memory import halving_batches
 from nmt.training.preparation import Prepared, prepare, resumes_run, run_folder
@@ -57,5 +60,18 @@ def score(prepared: Prepared[RunSettings, Seq2Seq], result: Config, cache_dir: P
         remedy = "add resume=true trainer.accelerator=cpu to the command to score the run on the CPU"
     with on_out_of_memory(lambda: CheckFailed(f"Out of memory while scoring. Training is complete: {remedy}.")):
         scores = score_test_split(run, cache_dir)
+    store_source_words(run, cache_dir)
     prepared.complete(result, {"test": [score.record() for score in scores]} if scores else {})
     write_film(directory.path / "probes")
+
+
+def store_source_words(run: LoadedRun, cache_dir: Path) -> None:
+    """Stores the words of the training sources, so that the lab can name words that the run never saw.
+
+    A run that started from another one has also seen the other one's words. Nothing is stored if not all words are
+    known.
+    """
+    start, counts = run.settings.start_from, training_counts(run, cache_dir)
+    earlier = RunDirectory(named_run(start)).source_words() if start else frozenset[str]()
+    if counts and earlier is not None:
+        run.directory.write_source_words(earlier.union(*(words_in(token.casefold()) for token in counts)))

@@ -87,7 +87,7 @@ def page_data(runs: Sequence[PageRun], quantization: str) -> bytes:
                 "max_target": run.model.max_target,
                 "description": _description(run, quantization),
                 "examples": _examples(run),
-                "known_words": None if (words := known_words(run)) is None else " ".join(sorted(words)),
+                "known_words": None if (words := known_words(run.directory)) is None else " ".join(sorted(words)),
             }
         )
     contents = {"runs": described, "vocabularies": vocabularies, "random": random_numbers(_MOST_COLUMNS).tolist()}

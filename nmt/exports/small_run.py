@@ -10,7 +10,7 @@ from nmt.runs.weights import in_8_bits, read_weights
 
 
 def write_small_run(run: LoadedRun, folder: Path, quantization: str) -> None:
-    """Writes the configuration, tokenizers, weights and scores of a run to an existing folder.
+    """Writes the configuration, tokenizers, weights, words and scores of a run to an existing folder.
 
     With quantization=int8, matrices have 8 bits (see nmt.runs.weights.in_8_bits).
     """
@@ -20,5 +20,6 @@ def write_small_run(run: LoadedRun, folder: Path, quantization: str) -> None:
     # From the file, because the model in memory may have been converted for a faster search.
     weights = read_weights(run.directory.weights)
     save_file(in_8_bits(weights) if quantization == "int8" else weights, small.weights)
+    small.write_source_words(run.directory.source_words() or ())
     small.write_metrics(run.directory.metrics())
     small.weights.chmod((folder / "config.yaml").stat().st_mode)  # safetensors makes files that only the owner can read

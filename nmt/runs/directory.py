@@ -3,7 +3,7 @@
 import hashlib
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -31,11 +31,14 @@ from nmt.files import (
 )
 from nmt.runs.included import included_models, included_name
 from nmt.text import Tokenizer, TokenizerPair
+from nmt.text.lines import read_lines
 from nmt.text.tone_marks import ToneMarks
 
 _CONFIG, _WEIGHTS, _METRICS, _JOINT = "config.yaml", "model.safetensors", "metrics.json", "tokenizer.model"
+_WORDS = "source_words.txt"
 _MASKING = "masking"
 _LARGEST_TOKENIZER = 2**27  # bytes; a million pieces need a quarter of it
+_MOST_WORD_BYTES = 2**25  # three million words; the lab keeps them in memory
 _FOLDERS = ("checkpoints", "logs", "evaluation", "probes", "exports")
 
 
@@ -104,6 +107,7 @@ class RunDirectory:
         self.results = path if included is None else Path("runs", "included", included)
         self.exports = self.results / "exports"
         self.nonfinite = path / "nonfinite.json"
+        self.words = path / _WORDS
         self.logs = path / "logs"
 
     @property
@@ -188,7 +192,7 @@ class RunDirectory:
             remove(self.path / folder)
         remove_parts(self.path)
         tokenizers = [path.name for path in self.path.glob("tokenizer.*.model")]
-        for name in (self.weights.name, self.nonfinite.name, _METRICS, _JOINT, *tokenizers, _CONFIG):
+        for name in (self.weights.name, self.nonfinite.name, _METRICS, _JOINT, *tokenizers, _WORDS, _CONFIG):
             (self.path / name).unlink(missing_ok=True)
 
     def write_config(self, config: dict[str, Any]) -> None:
@@ -265,6 +269,22 @@ class RunDirectory:
         if direction is None:
             return pair
         return pair.in_style(tone_marks, source=direction.source, target=direction.target)
+
+    def write_source_words(self, words: Collection[str]) -> None:
+        """Writes the words of the training sources, case-folded, if there are any and they take at most 32 MiB."""
+        content = "".join(f"{word}\n" for word in sorted(words)).encode()
+        if 0 < len(content) <= _MOST_WORD_BYTES:
+            write_bytes(self.words, content)
+
+    def source_words(self) -> frozenset[str] | None:
+        """The words of the training sources, case-folded; None if they are not stored.
+
+        Raises Mistake if their file cannot be read.
+        """
+        if not self.words.is_file():
+            return None
+        check_size(self.words, _MOST_WORD_BYTES)
+        return frozenset(read_lines(self.words))
 
     def write_metrics(self, metrics: dict[str, Any]) -> None:
         """Replaces metrics.json."""

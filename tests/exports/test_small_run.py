@@ -63,7 +63,7 @@ def test_every_command_reads_it_as_the_run(run: Path, small: Path) -> None:
     sizes = [(folder / "model.safetensors").stat().st_size for folder in (run, small)]
     assert sizes[1] < 0.35 * sizes[0], "the tables of this tiny model have short rows, so scales take their share"
     assert {path.name for path in small.iterdir()} == {
-        *("config.yaml", "export.json", "metrics.json", "model.safetensors", "tokenizer.model")
+        *("config.yaml", "export.json", "metrics.json", "model.safetensors", "source_words.txt", "tokenizer.model")
     }
     assert len({path.stat().st_mode for path in small.iterdir()}) == 1
     original, ours = nmt.load(run), nmt.load(small)

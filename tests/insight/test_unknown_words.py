@@ -1,16 +1,68 @@
 """The words that a run never saw in training."""
 
+import shutil
 from pathlib import Path
 
-from nmt.insight.unknown_words import unknown_words
-from nmt.runs.load import load_run
+import pytest
+
+from nmt.commands.train import store_source_words
+from nmt.errors import Mistake
+from nmt.insight.unknown_words import known_words, unknown_words
+from nmt.runs.directory import RunDirectory
+from nmt.runs.load import LoadedRun, load_run
 
 
-def test_words_that_the_embedded_corpus_lacks_are_named(folder: Path) -> None:
-    run = load_run(folder / "maps_luong", "cpu")
-    text = "How old is the parliament, Mai? The Parliament budgeted 12 theatres."
-    assert unknown_words(run, text) == [], "the words of other training texts are not known"
-    settings = run.settings.model_copy(
-        update={"data": run.settings.data.model_copy(update={"train": ["sample:train"]})}
-    )
-    assert unknown_words(run._replace(settings=settings), text) == ["parliament", "Parliament", "budgeted", "theatres"]
+@pytest.fixture
+def run(here: Path, tmp_path: Path) -> LoadedRun:
+    """A copy of a finished run, in the folder of its corpus."""
+    shutil.copytree(here / "maps_luong", tmp_path / "run")
+    return load_run(tmp_path / "run", "cpu")
+
+
+def test_words_that_the_training_text_lacks_are_named(run: LoadedRun) -> None:
+    text = "One two, parliament? The Parliament's 12 theatres; parliament!"
+    assert unknown_words(run, text) == ["parliament", "The", "Parliament's", "theatres"]
+
+
+def test_training_stores_the_words_of_its_sources(run: LoadedRun) -> None:
+    words = {word.strip(".") for word in Path("train.en").read_text().split()}
+    assert known_words(run.directory) == words
+
+
+def test_nothing_is_named_if_the_words_are_not_stored(run: LoadedRun) -> None:
+    run.directory.words.unlink()
+    assert unknown_words(run, "parliament") == []
+
+
+def test_a_run_that_started_from_another_one_knows_its_words(run: LoadedRun, here: Path) -> None:
+    shutil.copytree(here / "maps_luong", run.directory.path / "earlier")
+    earlier = RunDirectory(run.directory.path / "earlier")
+    started = run._replace(settings=run.settings.model_copy(update={"start_from": str(earlier.path)}))
+    own = run.directory.source_words()
+    assert own
+    earlier.write_source_words({"parliament"})
+    store_source_words(started, here / "cache")
+    assert known_words(run.directory) == own | {"parliament"}
+    run.directory.words.unlink()
+    earlier.words.unlink()
+    store_source_words(started, here / "cache")
+    assert known_words(run.directory) is None, "not all of the words are known"
+
+
+def test_no_words_are_stored_if_the_corpus_is_gone(
+    run: LoadedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run.directory.words.unlink()
+    monkeypatch.chdir(tmp_path)
+    store_source_words(run, tmp_path / "cache")
+    assert known_words(run.directory) is None
+
+
+def test_a_list_of_words_is_not_endless(run: LoadedRun) -> None:
+    run.directory.words.unlink()
+    run.directory.write_source_words({"x" * 2**25})
+    assert not run.directory.words.exists()
+    with run.directory.words.open("wb") as file:
+        file.truncate(2**25 + 1)
+    with pytest.raises(Mistake, match=r"has 33,554,433 bytes, but such a file never has more than 33,554,432"):
+        known_words(run.directory)

@@ -29,13 +29,14 @@ from nmt.insight.cells import cells
 from nmt.insight.forced_maps import IdPair
 from nmt.insight.interventions import Decoded, forced, intervene
 from nmt.insight.known_alignments import agreement, aligned_pairs
-from nmt.insight.unknown_words import unknown_words
+from nmt.insight.unknown_words import unknown_words, words_in
 from nmt.maps.links import MapSelector
 from nmt.models import Bahdanau, Luong, Seq2Seq, Transformer, VocabularySizes
 from nmt.models.decoders import LSTMDecoder, LSTMNDecoder
 from nmt.models.embeddings import with_plain_weights
 from nmt.models.encoders import Bidirectional, LSTMNEncoder, Reversed
 from nmt.models.norms import LayerNorm, ScaleNorm
+from nmt.runs.directory import RunDirectory
 from nmt.runs.load import LoadedRun, load_run
 from nmt.runs.weights import in_8_bits
 from nmt.serving.questions import ChangeOfAttention
@@ -416,17 +417,19 @@ def test_what_an_address_may_contain_is_refused_in_a_sentence(page: Any, base: L
         assert refused["error"] == str(error.value), layer
 
 
-def test_words_that_never_occurred_in_training_are_those_of_the_server(page: Any, base: LoadedRun) -> None:
-    settings = base.settings.model_copy(update={"direction": Direction("en", "vi")})
-    data = settings.data.model_copy(update={"train": ("sample:train",)})
-    embedded = base._replace(settings=settings.model_copy(update={"data": data}))
+def test_words_that_never_occurred_in_training_are_those_of_the_server(
+    page: Any, base: LoadedRun, tmp_path: Path
+) -> None:
     text = (
         "MAI\u2019S  teacher's x-ray ſhe ① ٣ dot2dot Ⅷ_café ＭＡＩ họ, họ, mother-in-law isn't zebras \u212a ß 12 北京."
     )
-    for run in (embedded, base):
+    words = {word.casefold() for word in words_in(normalize(text))}
+    runs = [base._replace(directory=RunDirectory(tmp_path / name)) for name in ("none", "all", "half")]
+    for run, stored in zip(runs, (set[str](), words, set(sorted(words)[::2])), strict=True):
+        run.directory.write_source_words(stored)
         [found] = answers(page, run, [("translate", {"text": text, "beam_size": 1})])
         assert found["unknown_words"] == unknown_words(run, text)
-    assert "zebras" in unknown_words(embedded, text)
+        assert bool(found["unknown_words"]) == (0 < len(stored) < len(words))
 
 
 @pytest.mark.soak
