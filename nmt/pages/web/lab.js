@@ -565,6 +565,7 @@ function preview(weight) {
   element["weight-value"].textContent = decimal(weight, 2);
   const map = shownMap(answers.intact), { row, column, of } = state;
   if (!map || row === null || column === null || of !== "intact") return;
+  for (const old of element.intact.querySelectorAll(".readout")) old.remove(); // the weight that the cell had
   intactDrawing?.repaint(map.weights.map((line, r) => r === row ? reweighted(line, [column], weight) : line), mostOf(shownMaps()));
 }
 
