@@ -12,7 +12,7 @@ import { engine, isOutdated, latest, sentenceOf, stop } from "./lab/asking.js";
 import { drawBeam } from "./lab/beam.js";
 import { offerDirection } from "./lab/direction.js";
 import { drawGuess, listenToGuess, setPairs } from "./lab/guess.js";
-import { drawHeads, isStrip, listenToHeads } from "./lab/heads.js";
+import { drawHeads, isStrip, isWide, listenToHeads } from "./lab/heads.js";
 import { listenToHover, setShown } from "./lab/hover.js";
 import { blockWord, chooseForLayer, chosenForLayer, drawInspector, placeName, setWeight } from "./lab/inspector.js";
 import { selectedMap, tipOf } from "./lab/maps.js";
@@ -45,7 +45,7 @@ const OUTSIDE = {
   vi: "Quốc hội đã thông qua ngân sách mới hôm thứ Ba.",
 };
 
-/** The labels that say what a map of a site shows: alone, and above several maps, whose headings need the room. @type {Record<string, [string, string]>} */
+/** The labels that say what a map of a site shows: beside all heads, and above maps whose headings need the room. @type {Record<string, [string, string]>} */
 const LEGENDS = { cross: ["legend", "legendShort"], encoder_self: ["legendOfSource", "legendOfSourceShort"], decoder_self: ["legendOfRead", "legendOfReadShort"] };
 
 /** @type {import("./engine/interface.js").Run[]} */
@@ -320,9 +320,7 @@ function show() {
   if (state.revealed) drawGuess(report);
 }
 
-const hasSeveral = () => element.results.classList.contains("several");
-
-function showLegend() { element.legend.textContent = label(LEGENDS[state.site][hasSeveral() ? 1 : 0]); }
+function showLegend() { element.legend.textContent = label(LEGENDS[state.site][element.results.classList.contains("whole-width") ? 1 : 0]); }
 
 function showNames() {
   element["intact-name"].textContent = label(state.prefix.length ? "continued" : state.locks.length ? "withLocks" : "translation", state.run);
@@ -396,7 +394,7 @@ function draw({ withHeads = true } = {}) {
   const minus = differenceShown(maps.intact);
   setAside();
   // Set the layout first, because the width of a section determines the size of its cells.
-  element.results.classList.toggle("several", [maps.changed, maps.other, minus].some(Boolean));
+  element.results.classList.toggle("whole-width", [maps.changed, maps.other, minus].some(Boolean) || (maps.intact !== null && isWide(maps.intact, headsShown())));
   showLegend();
   /** @type {[string, import("./map.js").AttentionMap][]} */
   const shown = Object.entries({ ...maps, minus }).flatMap(([name, map]) => map && isShown(name) ? [[name, map]] : []);

@@ -3,6 +3,7 @@
 
 import { scale } from "../colors.js";
 import { clamp, element, hit, listenToTable, make } from "../dom.js";
+import { leastWidth } from "../heat_map.js";
 import { label } from "../i18n.js";
 import { decimal } from "../language.js";
 import { MEAN, choiceOf, choicesOf, entropyOf } from "../map.js";
@@ -12,6 +13,7 @@ import { hasKnownAlignment } from "./guess.js";
 import { selectedMap } from "./maps.js";
 import { state } from "./state.js";
 
+/** @typedef {import("../map.js").AttentionMap} AttentionMap */
 /** @typedef {import("../map.js").Choice} Choice */
 /** @typedef {import("../engine/interface.js").SiteMaps} SiteMaps */
 /**
@@ -27,8 +29,14 @@ import { state } from "./state.js";
 const LEAST = 28, MOST = 54, MOST_IN_LARGE_WINDOW = 76, GAP = 10, BETWEEN_TABLES = 28;
 const GAP_IN_STRIP = 6, NAME_IN_STRIP = 20, MOST_IN_STRIP = 44;
 const large = matchMedia("(min-width: 1600px) and (min-height: 900px)"), wide = matchMedia("(min-width: 1000px)");
-/** Whether all heads are a strip below several maps, which stays in the window; else they are beside a single map, or below it on a narrow page. */
-export const isStrip = () => wide.matches && element.results.classList.contains("several");
+/** The share of the room that all heads get beside a map, and the gap between them. */
+const SHARE_BESIDE = 0.42, GAP_BESIDE = 20;
+const roomOfMaps = () => element.maps.clientWidth - 32;
+const hasSeveral = (/** @type {Shown} */ { maps: { weights } }) => weights.length * weights[0].length > 1;
+/** Whether a single map would have to be scrolled if all heads were beside it. @param {AttentionMap} map @param {Shown[]} shown */
+export const isWide = (map, shown) => wide.matches && shown.some(hasSeveral) && leastWidth(map) > (1 - SHARE_BESIDE) * roomOfMaps() - GAP_BESIDE;
+/** Whether all heads are a strip below several maps or a wide one, which stays in the window; else they are beside the map, or below it on a narrow page. */
+export const isStrip = () => wide.matches && element.results.classList.contains("whole-width");
 /** @type {number[][]} */
 const NO_RATES = [];
 
@@ -90,14 +98,14 @@ function tableOf({ run, maps, layer, head, layerKey, headKey }, rates) {
  * @param {Shown[]} shown @param {() => void} redraw draws the page again, because error rates that have arrived need room @param {(error: unknown) => void} report
  */
 export function drawHeads(shown, redraw, report) {
-  const several = shown.filter(({ maps }) => maps.weights.length * maps.weights[0].length > 1);
+  const several = shown.filter(hasSeveral);
   const focused = element["heads-tables"].contains(document.activeElement) ? /** @type {HTMLElement} */ (document.activeElement).dataset : null;
   element.heads.hidden = several.length === 0;
   if (element.heads.hidden) return;
   const isKnown = state.site === "cross" && hasKnownAlignment(state.text);
   for (const { run } of isKnown ? several : []) if (!errorRates.has(rateKey(run))) askErrorRates(run, redraw, report);
-  const width = element.maps.clientWidth - 32;
-  const room = isStrip() ? (width - BETWEEN_TABLES * (several.length - 1)) / several.length : (wide.matches ? 0.42 * width : width) - 62;
+  const width = roomOfMaps();
+  const room = isStrip() ? (width - BETWEEN_TABLES * (several.length - 1)) / several.length : (wide.matches ? SHARE_BESIDE * width : width) - 62;
   const rates = several.map(({ run }) => isKnown ? errorRates.get(rateKey(run)) ?? NO_RATES : NO_RATES);
   /** A table may get more or less room without being drawn again. */
   const fit = () => element["heads-tables"].querySelectorAll("table").forEach((table, i) => {
