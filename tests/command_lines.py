@@ -671,8 +671,9 @@ def _allowed(line: CommandLine) -> list[str]:
         "pretrain": ["runs"],
         "compare": ["comparison"],
         "download": ["data"],
+        **dict.fromkeys(("translate", "serve"), ["runs/cache"]),
     }
-    paths = tops.get(line.name, [])
+    paths = [*tops.get(line.name, [])]
     for argument in line.arguments:
         key, _, typed = argument.lstrip("+").partition("=")
         parts = [typed, *typed.split(","), *re.split(r"[\[\],]", typed)]
