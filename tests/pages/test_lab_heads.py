@@ -173,3 +173,16 @@ def test_weights_that_change_grow_unless_motion_is_unwelcome(lab: Any, motion: s
     assert expected
     assert expected <= {title for title, _ in moved} <= possible, "those whose weight changes by 0.02, up to rounding"
     assert max(duration for _, duration in moved) < 500
+
+
+def test_a_wide_map_has_the_whole_width_and_the_heads_below_it(lab: Any) -> None:
+    long = " ".join(["one two three four"] * 6)
+    for text, is_wide in ((TEXT, False), (long, True)):
+        lab.goto("about:blank")
+        show(lab, text=text, unit="words")
+        lab.locator(".heads").first.wait_for()
+        scroll = lab.locator("#intact .scroll")
+        assert scroll.evaluate("(box) => box.scrollWidth <= box.clientWidth"), "no map is scrolled sideways"
+        map_box, heads_box = (lab.locator(place).bounding_box() for place in ("#intact .map", "#heads"))
+        assert (heads_box["x"] < map_box["x"] + map_box["width"] / 2) == is_wide
+        assert heads_box["y"] + heads_box["height"] <= 720 or not is_wide, "the strip stays in the window"
