@@ -671,7 +671,8 @@ def _allowed(line: CommandLine) -> list[str]:
         "pretrain": ["runs"],
         "compare": ["comparison"],
         "download": ["data"],
-        **dict.fromkeys(("translate", "serve"), ["runs/cache"]),
+        "translate": ["runs/cache"],
+        "serve": ["runs/cache"],
     }
     paths = [*tops.get(line.name, [])]
     for argument in line.arguments:
