@@ -248,7 +248,7 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
 
 
 # How many inputs of a target are tried: a hundred times as many in make soak, and at most so many in make test.
-INPUTS, MOST_IN_A_TEST = 150, 60
+INPUTS, MOST_IN_A_TEST = 150, 30
 # Building a model, or searching, for every input takes long.
 SLOW_TARGETS = {
     "config.yaml": 10,

@@ -1,5 +1,6 @@
 """The commands as processes: pipes, exit codes, and what goes to which stream."""
 
+import contextlib
 import os
 import re
 import shlex
@@ -7,11 +8,14 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import pytest
 import yaml
+from forked import Forked, module
 
 import nmt
 from nmt.__main__ import main
@@ -112,12 +116,16 @@ def test_completion_is_for_bash_and_zsh(monkeypatch: pytest.MonkeyPatch, capsys:
 
 
 def test_a_command_after_nmt_is_the_command(trained: Path, command: Command) -> None:
-    """`python -m nmt.translate` and `nmt translate`; both are processes of their own where the command fails."""
+    """`python -m nmt.translate` and `nmt translate`; where the command fails, both are also started by Python."""
     arguments = ("run_dir=run", "engine=torch", "search.beam_size=1")
     forked = command("translate", *arguments, text="one two.\n")
     assert forked.code == 0
     assert forked.output.strip()
-    assert of_process("nmt", "translate", *arguments, folder=trained.parent) == (0, forked.output, forked.errors)
+    with contextlib.closing(
+        Forked(partial(module, "nmt"), ["nmt", "translate", *arguments], trained.parent, PIPE)
+    ) as process:
+        assert process.communicate("one two.\n") == (forked.output, forked.errors)
+        assert process.returncode == 0
     failed = of_process("nmt.translate", folder=trained.parent)
     assert failed[:2] == (2, "")
     assert failed[2].startswith("error: ")

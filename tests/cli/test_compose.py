@@ -151,25 +151,17 @@ def test_splits_may_be_added_to_the_data(compose: Compose) -> None:
 
 
 def test_a_sweep_runs_every_combination(compose: Compose) -> None:
-    code, jobs = compose("train", "-m", "model=luong", "scorer=dot,general", "seed=1,2")
+    code, jobs = compose("score", "-m", "run_dir=run", "source=a,b", "target=y,z")
     assert code == 0
-    assert [(job.config["scorer"]["_target_"].split(".")[-1], job.config["seed"]) for job in jobs] == [
-        ("Dot", 1),
-        ("Dot", 2),
-        ("General", 1),
-        ("General", 2),
-    ]
-    assert [job.sweep_dir.name for job in jobs if job.sweep_dir] == ["0", "1", "2", "3"]
+    found = [(job.config["source"], job.config["target"]) for job in jobs]
+    assert found == [("a", "y"), ("a", "z"), ("b", "y"), ("b", "z")]
 
 
 def test_a_sweep_finds_choices_by_a_pattern(compose: Compose) -> None:
-    code, jobs = compose("train", "-m", "scorer=glob(g*)")
+    code, jobs = compose("train", "-m", "scorer=glob(gaussian*)")
     assert code == 0
-    assert [job.config["scorer"]["_target_"].rpartition(".")[2] for job in jobs] == [
-        "Gaussian",
-        "GaussianLearned",
-        "General",
-    ]
+    assert [job.config["scorer"]["_target_"].rpartition(".")[2] for job in jobs] == ["Gaussian", "GaussianLearned"]
+    assert [job.sweep_dir.name for job in jobs if job.sweep_dir] == ["0", "1"]
 
 
 @pytest.mark.parametrize(
@@ -412,9 +404,9 @@ def test_a_group_in_place_of_a_list_is_a_mistake(compose: Compose, capsys: pytes
 def test_a_refused_job_of_a_sweep_does_not_stop_the_others(
     compose: Compose, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, jobs = compose("train", "-m", "seed=1,abc,3")
+    code, jobs = compose("train", "-m", "seed=abc,3")
     assert code == 2
-    assert [job.config["seed"] for job in jobs] == [1, 3]
+    assert [job.config["seed"] for job in jobs] == [3]
     assert "error in seed=abc: seed is abc; it must be a whole number of at least 0.\n" in capsys.readouterr().err
 
 
@@ -432,20 +424,20 @@ def test_a_run_directory_is_called_what_was_typed(compose: Compose, path: str) -
 
 
 def test_a_sweep_over_paths_keeps_what_was_typed(compose: Compose) -> None:
-    code, jobs = compose("train", "-m", "run_dir=thử,1.10,b")
-    assert (code, [job.settings.run_dir for job in jobs]) == (0, ["thử", "1.10", "b"])
+    code, jobs = compose("score", "-m", "run_dir=run", "source=thử,1.10,b", "target=y")
+    assert (code, [job.settings.source for job in jobs]) == (0, ["thử", "1.10", "b"])
 
 
 def test_flags_may_stand_between_overrides(compose: Compose) -> None:
-    code, jobs = compose("train", "model=luong", "-m", "seed=1,2", "scorer=dot")
-    assert (code, [job.settings.seed for job in jobs]) == (0, [1, 2])
+    code, jobs = compose("score", "run_dir=run", "-m", "source=a,b", "target=y")
+    assert (code, [job.settings.source for job in jobs]) == (0, ["a", "b"])
 
 
 def test_no_experiment_gives_the_general_defaults(compose: Compose) -> None:
     _, [job] = compose("train", "experiment=none")
     assert job.settings.schedule["_target_"].endswith("inverse_sqrt")
-    _, [_, *jobs] = compose("train", "-m", "experiment=none", "seed=1,2")
-    assert all(job.settings.schedule["_target_"].endswith("inverse_sqrt") for job in jobs)
+    _, [_, swept] = compose("train", "-m", "experiment=none", "hydra.sweep.subdir=x")
+    assert swept.settings.schedule["_target_"].endswith("inverse_sqrt")
 
 
 def test_the_configuration_can_be_printed(compose: Compose, capsys: pytest.CaptureFixture[str]) -> None:
@@ -726,7 +718,7 @@ class Directory:
     [
         (["sweep_dir=s"], ["s/scorer=dot,seed=1", "s/scorer=dot,seed=2"]),
         (["sweep_dir=s", "hydra.sweep.subdir=${hydra:job.num}_${seed}"], ["s/0_1", "s/1_2"]),
-        (["hydra.sweep.dir=s"], ["s/0", "s/1"]),
+        pytest.param(["hydra.sweep.dir=s"], ["s/0", "s/1"], marks=pytest.mark.soak),
         (["hydra.sweep.dir='s_${scorer.name}'", "+scorer.name=x"], ["s_x/0", "s_x/1"]),
         ([], ["runs/sweeps/TIME/0", "runs/sweeps/TIME/1"]),
     ],

@@ -35,7 +35,7 @@ def inside(document_runs: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_it_continues_from_a_sentence_model(job: Callable[..., Job], inside: Path, tmp_path: Path) -> None:
-    still = {"run_dir": tmp_path / "still", "start_from": "sentences", "optimizer__lr": 1e-20}
+    still = {"run_dir": tmp_path / "still", "start_from": "sentences", "optimizer__lr": 1e-20, "data__test": "null"}
     train(job("train", **HIERARCHICAL | still))
     before, after = load_file("sentences/model.safetensors"), load_file(tmp_path / "still" / "model.safetensors")
     own = {name.removeprefix("sentence."): value for name, value in after.items() if name.startswith("sentence.")}
@@ -45,7 +45,12 @@ def test_it_continues_from_a_sentence_model(job: Callable[..., Job], inside: Pat
 
 
 def test_it_resumes_exactly(job: Callable[..., Job], inside: Path, tmp_path: Path) -> None:
-    shorter = HIERARCHICAL | {"trainer__max_steps": 2, "validation__probes": 0, "model__dropout": 0.2}
+    shorter = HIERARCHICAL | {
+        "trainer__max_steps": 2,
+        "validation__probes": 0,
+        "model__dropout": 0.2,
+        "data__test": "null",
+    }
     longer = {"trainer__max_steps": 4}
     train(job("train", run_dir=tmp_path / "whole", **shorter | longer))
     train(job("train", run_dir=tmp_path / "parts", **shorter))
@@ -65,6 +70,7 @@ def test_a_document_run_hands_its_context_on(job: Callable[..., Job], inside: Pa
             optimizer__lr=1e-20,
             trainer__max_steps=2,
             validation__every=2,
+            data__test="null",
         )
     )
     before, after = load_file("hierarchical/model.safetensors"), load_file(tmp_path / "next" / "model.safetensors")

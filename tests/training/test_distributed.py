@@ -1,6 +1,8 @@
 """Two processes train as one does with the same steps; a dead one ends the other; one goes on where two stopped."""
 
+import contextlib
 import importlib
+import io
 import json
 import logging
 import os
@@ -18,6 +20,8 @@ import torch
 from lightning.fabric.strategies.launchers.subprocess_script import _ChildProcessObserver
 from processes import children_of, is_gone
 
+from nmt.commands.train import train
+from nmt.config.job import Job
 from nmt.runs.directory import RunDirectory
 from nmt.training.machine import quiet
 from nmt.training.stopping import Stopped
@@ -39,6 +43,7 @@ STEPS = {
 # adds one such error and may enlarge the earlier ones by 1 + lr, over 20 steps by 1.3^20 = 190.
 ROUNDED = 190 * (1000 + 10 * 100) * torch.finfo(torch.float64).eps
 TWO = {"trainer__devices": 2, "trainer": "ddp"}
+MACHINES = {"trainer__devices": 1, "trainer": "ddp", "trainer__num_nodes": 2}
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").is_file(), reason="looks for processes in /proc")
 
@@ -72,36 +77,85 @@ def close(runs: Path) -> None:
         assert apart <= ROUNDED * value.norm(), name
 
 
-def test_two_processes_take_the_steps_of_one(corpus: Path, start: Start, tiny: Tiny) -> None:
+@pytest.fixture
+def two_machines(start: Start) -> Callable[[list[str]], list[Any]]:
+    """Starts a command as one process on each of two machines. They are forked, while a second device imports torch."""
+
+    def begin(overrides: list[str]) -> list[Any]:
+        variables = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(), "LOCAL_RANK": "0"}
+        return [start("train", *overrides, variables={**variables, "NODE_RANK": str(number)}) for number in (0, 1)]
+
+    return begin
+
+
+def free_port() -> str:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return str(free.getsockname()[1])
+
+
+def one_alone(job: Callable[..., Job], corpus: Path, **changes: object) -> None:
+    """The same training by one process."""
+    with contextlib.chdir(corpus), contextlib.redirect_stdout(io.StringIO()):
+        train(job("train", **{**STEPS, **changes, "trainer__accumulate_grad_batches": 4}, run_dir="one"))
+
+
+@pytest.mark.parametrize("where", ["machines", pytest.param("devices", marks=pytest.mark.soak)])
+def test_two_processes_take_the_steps_of_one(
+    corpus: Path, start: Start, two_machines: Callable[..., Any], tiny: Tiny, job: Callable[..., Job], where: str
+) -> None:
     # With unit embeddings, which train other parameters than they keep.
     changes = {"model__fix_norm": "true"}
-    # The second process starts when the first has written the run directory; with auto, both train the same new run.
-    two = start("train", *tiny(**STEPS, **TWO, **changes, run_dir="two"), "resume=auto")
-    one = start("train", *tiny(**{**STEPS, "trainer__accumulate_grad_batches": 4}, **changes, run_dir="one"))
-    ended(two)
-    ended(one)
+    if where == "machines":
+        # The second process waits until the first has written the run directory.
+        processes = two_machines(tiny(**STEPS, **MACHINES, **changes, run_dir="two"))
+    else:
+        # Lightning starts the second process then; with auto, both train the same new run.
+        processes = [start("train", *tiny(**STEPS, **TWO, **changes, run_dir="two"), "resume=auto")]
+    one_alone(job, corpus, **changes)
+    for process in processes:
+        ended(process)
     close(corpus)
 
 
-def test_one_process_goes_on_where_two_were_stopped(corpus: Path, start: Start, tiny: Tiny) -> None:
-    two = start("train", *tiny(**STEPS, **TWO, run_dir="two"))
+@pytest.mark.parametrize("where", ["machines", pytest.param("devices", marks=pytest.mark.soak)])
+def test_one_process_goes_on_where_two_were_stopped(
+    corpus: Path, start: Start, two_machines: Callable[..., Any], tiny: Tiny, job: Callable[..., Job], where: str
+) -> None:
+    if where == "machines":
+        two, *others = two_machines(tiny(**STEPS, **MACHINES, run_dir="two"))
+        single = {**MACHINES, "trainer__num_nodes": 1}
+    else:
+        two, *others = [start("train", *tiny(**STEPS, **TWO, run_dir="two"))]
+        single = {**TWO, "trainer__devices": 1}
     assert two.stderr is not None
     next(line for line in two.stderr if line.startswith("step 3/"))
-    two.send_signal(signal.SIGTERM)
+    for process in (two, *others):
+        process.send_signal(signal.SIGTERM)
     errors = two.communicate()[1]
     assert two.returncode == 143, errors
     step = last(corpus / "two")["global_step"]
     assert 3 <= step < 20
-    # The command that began it, with another number of devices.
-    resumed = start("train", *tiny(**STEPS, **{**TWO, "trainer__devices": 1}, run_dir="two"), "resume=auto")
-    one = start("train", *tiny(**{**STEPS, "trainer__accumulate_grad_batches": 4}, run_dir="one"))
+    # The command that began it, with another number of processes.
+    resumed = start("train", *tiny(**STEPS, **single, run_dir="two"), "resume=auto")
+    one_alone(job, corpus)
     errors = ended(resumed)
     assert "warning: Resumed on 1 devices with trainer.accumulate_grad_batches=4" in errors
-    ended(one)
     close(corpus)
 
 
-@pytest.mark.parametrize("dies", ["the other", pytest.param("the leader", marks=pytest.mark.soak)])
+def test_a_dead_machine_ends_the_other_within_a_minute(two_machines: Callable[..., Any], tiny: Tiny) -> None:
+    leader, other = two_machines(tiny(**{**STEPS, "trainer__max_steps": 100000}, **MACHINES, run_dir="two"))
+    assert leader.stderr is not None
+    next(line for line in leader.stderr if line.startswith("step 5/"))
+    other.kill()
+    errors = leader.communicate(timeout=60)[1]
+    assert leader.returncode not in (0, None)
+    assert re.search(r"[Cc]onnection (closed|reset)", errors), errors
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("dies", ["the other", "the leader"])
 def test_a_dead_process_ends_the_other_within_a_minute(corpus: Path, start: Start, tiny: Tiny, dies: str) -> None:
     two = start("train", *tiny(**{**STEPS, "trainer__max_steps": 100000}, **TWO, run_dir="two"))
     assert two.stderr is not None
@@ -138,12 +192,8 @@ def test_a_signal_ends_the_other_processes_without_an_error(
 
 
 def test_a_signal_ends_a_process_that_waits_for_another_machine(start: Start, tiny: Tiny) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    variables = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "NODE_RANK": "0", "LOCAL_RANK": "0"}
-    alone = {"trainer__devices": 1, "trainer": "ddp", "trainer__num_nodes": 2}
-    process = start("train", *tiny(**STEPS, **alone, run_dir="two"), variables=variables)
+    variables = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(), "NODE_RANK": "0", "LOCAL_RANK": "0"}
+    process = start("train", *tiny(**STEPS, **MACHINES, run_dir="two"), variables=variables)
     assert process.stderr is not None
     next(line for line in process.stderr if line.startswith("Waiting for all 2 processes on 2 machines"))
     time.sleep(1)

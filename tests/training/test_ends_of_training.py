@@ -29,6 +29,7 @@ LOWERED = {
     "schedule__patience": 0,
     "schedule__factor": 0.5,
     "optimizer__lr": 0.01,
+    "data__test": "null",
 }
 
 

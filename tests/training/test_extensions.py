@@ -27,7 +27,13 @@ from nmt.config.schema import TrainSettings, validated
 from nmt.errors import CheckFailed, Mistake
 from nmt.training.extensions import build_loggers, check_extensions, check_stored_loggers
 
-SHORT = {"run_dir": "new", "trainer__max_steps": 4, "validation__every": 2, "trainer__log_every_n_steps": 1}
+SHORT = {
+    "run_dir": "new",
+    "trainer__max_steps": 4,
+    "validation__every": 2,
+    "trainer__log_every_n_steps": 1,
+    "data__test": "null",
+}
 
 
 class Listener(lightning.Callback):

@@ -77,7 +77,10 @@ WHOLE = (
     ("steps", "room", "again", "told", "files"),
     [
         (4, 3, [], r"The disk is full .* There is no checkpoint yet: the same command starts over\.", ""),
-        (4, 400, ["resume=true"], WHOLE, f"checkpoints/best-step=2.ckpt checkpoints/last.ckpt {OWN}"),
+        pytest.param(
+            *(4, 400, ["resume=true"], WHOLE, f"checkpoints/best-step=2.ckpt checkpoints/last.ckpt {OWN}"),
+            marks=pytest.mark.soak,
+        ),
         (2, 305, ["resume=true"], WHOLE, f"checkpoints/best-step=2.ckpt checkpoints/last.ckpt {OWN}"),
     ],
     ids=["its first files", "second checkpoint", "the weights"],

@@ -109,7 +109,15 @@ def test_one_command_starts_a_run_resumes_it_and_does_nothing_when_it_is_finishe
     assert "The run in auto is finished" in said
 
 
-@pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 143)])
+@pytest.mark.parametrize(
+    ("sent", "code"),
+    [
+        # The command that starts, resumes and repeats a run is sent this one.
+        pytest.param(signal.SIGTERM, 143, marks=pytest.mark.soak),
+        (signal.SIGINT, 130),
+        pytest.param(signal.SIGHUP, 143, marks=pytest.mark.soak),
+    ],
+)
 def test_a_run_that_is_asked_to_stop_saves_at_once_and_goes_on_from_there(
     corpus: Path,
     start: Callable[..., subprocess.Popen[str]],
@@ -132,6 +140,7 @@ def test_a_run_that_is_asked_to_stop_saves_at_once_and_goes_on_from_there(
     assert kept[0] == kept[1]
 
 
+@pytest.mark.soak
 def test_a_truncated_last_checkpoint_falls_back_to_the_one_before(
     corpus: Path, start: Callable[..., subprocess.Popen[str]], tiny: Callable[..., list[str]], whole: Whole
 ) -> None:

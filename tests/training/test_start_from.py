@@ -26,7 +26,7 @@ from nmt.training.preparation import prepare
 from nmt.training.translation import Translation
 
 # So small a rate that the weights stay what they were.
-STILL = {"optimizer__lr": 1e-20, "start_from": "run", "run_dir": "new"}
+STILL = {"optimizer__lr": 1e-20, "start_from": "run", "run_dir": "new", "data__test": "null"}
 
 
 def weights(run: Path) -> dict[str, torch.Tensor]:

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 
-@pytest.mark.parametrize(("direction", "read", "made"), [("en-vi", "en", "vi"), ("vi-en", "vi", "en")])
+@pytest.mark.parametrize(
+    ("direction", "read", "made"), [pytest.param("en-vi", "en", "vi", marks=pytest.mark.soak), ("vi-en", "vi", "en")]
+)
 def test_a_student_reads_what_its_teacher_wrote(
     command: Callable[..., Any], corpus: Path, tiny: Callable[..., list[str]], direction: str, read: str, made: str
 ) -> None:
