@@ -5,6 +5,7 @@ conftest.py loads this plugin in the processes that run tests.
 
 import contextlib
 import io
+import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import disk
 import jaxtyping
 import pytest
 import sampled_checks
@@ -44,6 +46,14 @@ class Ended(NamedTuple):
     code: int
     output: str
     errors: str
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_waits_for_the_disk() -> Iterator[None]:
+    """Here, and by preloaded.py in the commands that are forked."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", disk.not_waiting)
+        yield
 
 
 @pytest.fixture

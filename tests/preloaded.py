@@ -1,6 +1,9 @@
 """Imported by the server of forked.py: what the commands that tests start most import and compose."""
 
 import importlib
+import os
+
+from disk import not_waiting
 
 from nmt.cli.compose import configuration
 
@@ -14,6 +17,7 @@ for name in (
     "torch.utils.tensorboard",
 ):
     importlib.import_module(name)
+os.fsync = not_waiting
 configuration("train", ["experiment=none", "data=files", "model=transformer", "run_dir=unused"])
 configuration("pretrain", [])
 configuration("translate", ["run_dir=unused"])
