@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import uvicorn
@@ -57,13 +58,31 @@ def client(serve: Serve) -> TestClient:
     return serve()
 
 
+def cached(app: Any) -> Any:
+    """The application, whose page's files a browser keeps without asking again whether they have changed.
+
+    Every test opens the page: it would load these forty files, and compile them, again and again.
+    """
+
+    async def serve_cached(scope: Any, receive: Any, send: Any) -> None:
+        async def send_cached(message: Any) -> None:
+            if message["type"] == "http.response.start" and scope["path"].startswith("/page/"):
+                kept = [(name, value) for name, value in message["headers"] if name != b"cache-control"]
+                message = {**message, "headers": [*kept, (b"cache-control", b"max-age=86400")]}
+            await send(message)
+
+        await app(scope, receive, send_cached)
+
+    return serve_cached
+
+
 @pytest.fixture(scope="module")
 def address(gallery: Gallery) -> Iterator[str]:
     """The address of a server in a thread, for clients that need a real connection."""
     limits = replace(LIMITS, characters=1000, body_bytes=100_000)
     batcher = Batcher(gallery, batch_tokens=400, batch_window=0.0, max_waiting=100)
     app = application(Service(gallery, batcher, limits, Access(frozenset(), None, ())))
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, timeout_graceful_shutdown=5))
+    server = uvicorn.Server(uvicorn.Config(cached(app), port=0, log_config=None, timeout_graceful_shutdown=5))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:

@@ -34,13 +34,20 @@ EVERYTHING = (
 
 
 @pytest.fixture
-def page(browser: Any, address: str) -> Iterator[Any]:
-    """The page with the Transformer."""
+def empty(browser: Any, address: str) -> Iterator[Any]:
     with watched_page(browser, address, "data:", "blob:", viewport={"width": 1200, "height": 900}) as page:
-        page.goto(address)
-        page.locator("#run").select_option("maps_transformer")
-        page.locator("#unit").select_option("pieces")
         yield page
+
+
+@pytest.fixture
+def page(empty: Any, address: str) -> Any:
+    """The page with the Transformer's translation of TEXT.
+
+    Each test pays for one translation: a page that opens without a text draws a long one again after each of its steps.
+    """
+    empty.goto(f"{address}/#run=maps_transformer&unit=pieces&text={TEXT}")
+    empty.locator("#results[aria-busy='false'] #intact .cell").first.wait_for()
+    return empty
 
 
 def translate(page: Any, text: str = TEXT) -> None:
@@ -67,7 +74,9 @@ def save(page: Any, kind: str) -> None:
 
 
 def test_a_typed_sentence_is_translated_with_its_map(page: Any) -> None:
-    translate(page)
+    rows = page.locator("#intact text[data-column]").count()
+    translate(page, f"{TEXT} four five.")
+    assert page.locator("#intact text[data-column]").count() > rows
     assert page.locator("#answer .translation").text_content().strip()
     sites = page.locator("#site option").all_text_contents()
     assert sites == ["encoder self-attention", "decoder self-attention", "cross attention"]
@@ -80,7 +89,6 @@ def test_a_typed_sentence_is_translated_with_its_map(page: Any) -> None:
 
 
 def test_typing_says_how_to_translate_and_fades_the_old_translation(page: Any) -> None:
-    translate(page)
     page.locator("#text").fill(f"{TEXT} four")
     assert page.locator("#status").text_content() == "Enter translates it"
     assert page.locator("#answer.typed").count() == 1
@@ -91,7 +99,6 @@ def test_typing_says_how_to_translate_and_fades_the_old_translation(page: Any) -
 
 
 def test_what_was_clicked_comes_first_among_the_actions(page: Any) -> None:
-    translate(page)
     groups = "groups => groups.map((group) => [group.firstChild.textContent, group.className])"
     for place, names in (
         ("[data-row='1'][data-column='2']:not(.label, .hit)", ["this cell", "this word", "this row", "the whole head"]),
@@ -105,7 +112,6 @@ def test_what_was_clicked_comes_first_among_the_actions(page: Any) -> None:
 
 
 def test_the_beam_is_a_tree_whose_best_path_is_the_translation(page: Any) -> None:
-    translate(page)
     page.locator("#beam-box summary").click()
     best = page.locator("#beam text.best title").all_text_contents()
     rows = page.locator("#intact text[data-row]").count()
@@ -114,7 +120,6 @@ def test_the_beam_is_a_tree_whose_best_path_is_the_translation(page: Any) -> Non
 
 
 def test_a_blocked_word_has_no_weight_in_the_other_translation(page: Any) -> None:
-    translate(page)
     cell(page, 0, 1).click()
     assert re.search(r"looks at .* with weight 0\.\d{3}", page.locator("#selection").text_content())
     press(page, "Block at every step")
@@ -128,7 +133,6 @@ def test_a_blocked_word_has_no_weight_in_the_other_translation(page: Any) -> Non
 
 
 def test_a_head_is_switched_off_and_a_row_made_even(page: Any) -> None:
-    translate(page)
     page.locator("#layer").select_option("1")
     page.locator("#head").select_option("0")
     cell(page, 1, 0).click()
@@ -141,7 +145,6 @@ def test_a_head_is_switched_off_and_a_row_made_even(page: Any) -> None:
 
 
 def test_another_piece_is_taken_and_the_translation_goes_on_from_it(page: Any) -> None:
-    translate(page)
     page.locator("#intact text[data-row='0']").click()
     choice = page.locator("#alternatives button:enabled").first
     piece = choice.text_content().rsplit(" ", 2)[0].replace("␣", "▁")
@@ -154,7 +157,6 @@ def test_another_piece_is_taken_and_the_translation_goes_on_from_it(page: Any) -
 
 
 def test_a_cell_is_explained(page: Any) -> None:
-    translate(page)
     page.locator("#layer").select_option("0")
     page.locator("#head").select_option("1")
     cell(page, 1, 2).click()
@@ -169,7 +171,6 @@ def test_a_cell_is_explained(page: Any) -> None:
 
 
 def test_a_link_shows_the_same(page: Any, browser: Any) -> None:
-    translate(page)
     cell(page, 0, 1).click()
     press(page, "Block at every step")
     page.locator("#changed svg").wait_for()
@@ -185,7 +186,6 @@ def test_a_link_shows_the_same(page: Any, browser: Any) -> None:
 
 def test_the_link_is_copied(page: Any) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    translate(page)
     page.locator("#copy-link").click()
     page.get_by_text("Link copied.").wait_for()
     assert page.evaluate("navigator.clipboard.readText()") == page.url
@@ -195,7 +195,6 @@ def test_the_link_is_copied(page: Any) -> None:
 
 
 def test_the_map_is_saved(page: Any) -> None:
-    translate(page)
     page.emulate_media(color_scheme="dark")
     page.wait_for_function("() => document.querySelector('#intact .cell').getAttribute('fill') !== null")
     for kind, begins in (("svg", b"<svg"), ("png", b"\x89PNG"), ("json", b"{"), ("csv", b"map,target,source,weight")):
@@ -215,7 +214,6 @@ def test_the_map_is_saved(page: Any) -> None:
 
 
 def test_the_keyboard_moves_the_cell(page: Any) -> None:
-    translate(page)
     page.locator("#intact svg").focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowRight")
@@ -270,7 +268,6 @@ def numbers(page: Any, section: str) -> list[float]:
 
 
 def test_the_map_grows_while_the_translation_appears(page: Any) -> None:
-    translate(page)  # until then, the sentence that the page opens with may be drawn
     page.evaluate(
         """() => {
             const rows = window.rowsSeen = [], map = document.querySelector("#intact .map");
@@ -290,7 +287,7 @@ def test_the_map_grows_while_the_translation_appears(page: Any) -> None:
 
 def test_two_runs_are_compared_on_one_scale(page: Any, address: str) -> None:
     page.locator("#second").select_option("maps_luong")
-    translate(page)
+    ready(page)
     assert page.locator("#other .translation").text_content().strip()
     assert "log p" in page.locator("#other .verdict").text_content()
     strongest = max(("intact", "other"), key=lambda name: max(numbers(page, name)))
@@ -313,7 +310,6 @@ def test_two_runs_are_compared_on_one_scale(page: Any, address: str) -> None:
 
 
 def test_the_difference_that_a_change_makes(page: Any) -> None:
-    translate(page)
     assert page.locator("#difference-box").is_hidden(), "there is nothing to compare"
     cell(page, 0, 1).click()
     press(page, "Block at every step")
@@ -353,7 +349,6 @@ def test_all_results_are_side_by_side_or_in_equal_rows(
 
 
 def test_the_page_says_that_another_run_or_sentence_drops_the_changes(page: Any) -> None:
-    translate(page)
     assert page.locator("#status").text_content() == ""
     page.locator("#try-block").click()
     page.locator("#changed .cell").first.wait_for()
@@ -373,7 +368,6 @@ def test_the_page_says_that_another_run_or_sentence_drops_the_changes(page: Any)
 
 
 def test_a_menu_closes_when_something_else_is_clicked(page: Any) -> None:
-    translate(page)
     page.locator("#save-menu summary").click()
     assert page.locator("#save-csv").is_visible()
     cell(page, 0, 0).click()
@@ -382,7 +376,6 @@ def test_a_menu_closes_when_something_else_is_clicked(page: Any) -> None:
 
 def test_the_weight_of_the_cell_under_the_pointer_is_written_into_it(page: Any) -> None:
     page.locator("#unit").select_option("words")
-    translate(page)
     cell(page, 1, 0).hover()
     written = page.locator("#intact .readout").text_content()
     assert float(written) == pytest.approx(float(cell(page, 1, 0).locator("title").text_content()[-5:]), abs=0.0051)
@@ -391,7 +384,6 @@ def test_the_weight_of_the_cell_under_the_pointer_is_written_into_it(page: Any) 
 
 
 def test_lines_have_the_weights_of_the_cells(page: Any) -> None:
-    translate(page)
     strong = [title for title in tips(page.locator("#intact .cell")) if float(title[-5:]) > 0.05]
     page.locator("#view").select_option("lines")
     assert page.locator("#intact .cell").count() == 0
@@ -405,7 +397,6 @@ def test_lines_have_the_weights_of_the_cells(page: Any) -> None:
 
 
 def test_a_cell_is_dragged(page: Any) -> None:
-    translate(page)
     page.locator("#layer").select_option("1")
     page.locator("#head").select_option("1")
     fills = "cells => cells.map(cell => cell.getAttribute('fill'))"
@@ -434,7 +425,6 @@ def test_a_cell_is_dragged(page: Any) -> None:
 
 
 def test_temperature_normalizer_and_window_of_a_layer(page: Any) -> None:
-    translate(page)
     page.locator("#layer-box summary").click()
     before = max(numbers(page, "intact"))
     page.locator("#temperature").fill("50")
@@ -456,7 +446,6 @@ def test_temperature_normalizer_and_window_of_a_layer(page: Any) -> None:
 
 
 def test_the_beam_is_as_wide_as_asked_for(page: Any) -> None:
-    translate(page)
     page.locator("#search-box summary").click()
     page.locator("#beam-box summary").click()
     page.locator("#beam text.other").first.wait_for()
@@ -468,7 +457,6 @@ def test_the_beam_is_as_wide_as_asked_for(page: Any) -> None:
 
 
 def test_a_guess_is_compared_with_the_known_alignment(page: Any, browser: Any) -> None:
-    translate(page)
     page.locator("#guess-box summary").click()
     page.locator("#guess-pair").select_option("How old is Mai?")
     first = page.get_by_role("button", name="“Mai” – “Mai?”")
@@ -508,7 +496,6 @@ def open_attribution(page: Any) -> None:
 
 
 def test_what_a_piece_depends_on(page: Any, browser: Any) -> None:
-    translate(page)
     open_attribution(page)
     rows, columns = (page.locator(f"#intact text[data-{side}]").count() for side in ("row", "column"))
     assert page.locator("#attributed .cell").count() == rows * columns
@@ -540,7 +527,6 @@ def test_what_a_piece_depends_on(page: Any, browser: Any) -> None:
 
 
 def test_the_attribution_of_another_sentence_or_run_goes(page: Any) -> None:
-    translate(page)
     open_attribution(page)
     page.locator("#layer").select_option("0")
     press(page, "Switch off")
@@ -577,7 +563,6 @@ def test_an_attribution_shows_its_percentage_and_is_canceled(page: Any, monkeypa
             canceled.set()
             raise
 
-    translate(page)
     monkeypatch.setattr(Batcher, "between_steps", slowly)
     page.get_by_text("What each piece depends on (attribution)").click()
     page.locator("#method").select_option("integrated_gradients")
@@ -607,9 +592,9 @@ def test_an_attribution_that_cannot_be_made_says_why(browser: Any, address: str)
 
 
 @pytest.mark.parametrize("dark", [False, True])
-def test_axe_finds_nothing(browser: Any, address: str, dark: bool) -> None:
-    context = browser.new_context(color_scheme="dark" if dark else "light")
-    page = context.new_page()
+def test_axe_finds_nothing(empty: Any, address: str, dark: bool) -> None:
+    page = empty
+    page.emulate_media(color_scheme="dark" if dark else "light")
     page.goto(f"{address}/?lang={'vi' if dark else 'en'}#{EVERYTHING}")
     page.locator("#minus .cell").first.wait_for()
     page.locator("#attributed .cell").first.wait_for()
@@ -621,7 +606,6 @@ def test_axe_finds_nothing(browser: Any, address: str, dark: bool) -> None:
     page.locator("#numbers tr").first.wait_for()
     found = Axe().run(page).response["violations"]
     assert [(each["id"], each["impact"], [node["html"][:80] for node in each["nodes"]]) for each in found] == []
-    context.close()
 
 
 def test_a_phone_shows_everything_without_scrolling_sideways(browser: Any, address: str) -> None:
@@ -721,7 +705,6 @@ def test_how_many_times_less_likely_is_said_up_to_a_million(page: Any) -> None:
 
 
 def test_the_pieces_of_the_other_choices_are_explained(page: Any) -> None:
-    translate(page)
     page.locator("#intact text[data-row='0']").click()
     page.locator("#alternatives button").first.wait_for()
     assert page.locator("#alternatives-box h2").text_content() == "Other pieces at this position"
@@ -809,7 +792,6 @@ def test_a_translation_is_typed_over(page: Any) -> None:
 
 
 def test_a_word_should_look_at_a_source_word(page: Any) -> None:
-    translate(page)
     page.locator("#unit").select_option("words")
     start, end = word(page, 0).bounding_box(), page.locator("#intact .label[data-column='1']").bounding_box()
     page.mouse.move(start["x"] + 4, start["y"] + 6)
@@ -844,7 +826,6 @@ def test_a_word_should_look_at_a_source_word(page: Any) -> None:
 
 def test_a_translation_is_copied_and_followed_step_by_step(page: Any) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    translate(page)
     press(page, "Copy")
     page.get_by_text("Translation copied.").wait_for()
     assert page.evaluate("navigator.clipboard.readText()") == page.locator("#answer .translation").text_content()
@@ -864,7 +845,6 @@ def test_a_translation_is_copied_and_followed_step_by_step(page: Any) -> None:
 
 
 def test_steps_play_by_themselves_until_somebody_looks_closer(page: Any) -> None:
-    translate(page)
     press(page, "▶ Play")
     page.get_by_text(re.compile("^2 of ")).wait_for()
     assert page.locator("#edit").is_hidden(), "a step has the row to itself"
@@ -882,7 +862,6 @@ SHARES = """names => names.map(name => [...document.querySelectorAll(name)].map(
 @pytest.mark.parametrize("unit", ["words", "pieces"])
 def test_pointing_at_a_word_shades_the_words_that_it_looks_at(page: Any, unit: str) -> None:
     page.locator("#unit").select_option("words")
-    translate(page)
     rows = page.locator("#intact text[data-row]").count()
     weights = np.array(numbers(page, "intact")).reshape(rows, -1)
     page.locator("#unit").select_option(unit)
@@ -908,7 +887,6 @@ DROP = """(text) => {
 
 
 def test_a_file_is_translated_line_by_line(page: Any) -> None:
-    translate(page)
     expected = page.locator("#answer .translation").text_content()
     page.evaluate(DROP, f"{TEXT}\r\n\n{'one ' * 240}\n{TEXT}")
     page.locator("#file-save").wait_for()

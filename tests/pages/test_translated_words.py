@@ -20,9 +20,9 @@ def gallery() -> Gallery:
 
 @pytest.fixture
 def page(lab: Any) -> Any:
-    lab.goto("/")
-    lab.locator("#run").select_option("en-vi")
-    lab.locator("#unit").select_option("pieces")
+    """The page with a short sentence's translation."""
+    lab.goto("/#run=en-vi&unit=pieces&text=We drink tea.")
+    lab.locator("#results[aria-busy='false'] #intact .cell").first.wait_for()
     return lab
 
 
@@ -96,7 +96,6 @@ def test_a_word_is_replaced_locked_and_deleted(page: Any) -> None:
 
 
 def test_a_sentence_in_the_other_language_is_offered_the_other_direction(page: Any) -> None:
-    translate(page, "We drink tea.")
     assert page.locator("#direction").is_hidden()
     translate(page, "Chúng tôi uống trà.")
     assert page.locator("#direction").text_content().startswith("This does not look like English.")
@@ -107,29 +106,28 @@ def test_a_sentence_in_the_other_language_is_offered_the_other_direction(page: A
     assert page.locator("#direction").is_hidden()
 
 
-def test_the_page_opens_with_a_sentence_in_its_language(page: Any) -> None:
+def test_the_page_opens_with_a_sentence_in_its_language(lab: Any) -> None:
     for language, run in (("vi", "vi-en"), ("en", "en-vi")):
-        page.goto(f"/?lang={language}")
-        page.locator("#results[aria-busy='false'] #intact .cell").first.wait_for()
-        assert page.locator("#run").input_value() == run
-        assert page.locator("#text").get_attribute("lang") == language
+        lab.goto(f"/?lang={language}")
+        lab.locator("#results[aria-busy='false'] #intact .cell").first.wait_for()
+        assert lab.locator("#run").input_value() == run
+        assert lab.locator("#text").get_attribute("lang") == language
 
 
-def test_sixteen_columns_and_the_title_fit_on_a_phone(page: Any) -> None:
-    page.set_viewport_size({"width": 390, "height": 844})
-    page.goto("/?lang=vi#run=vi-en&unit=words&text=Thành phố đã mở một cây cầu mới bắc qua con sông vào thứ Hai.")
-    page.locator("#results[aria-busy='false'] #intact .cell").first.wait_for()
-    assert page.locator("#intact text[data-column]").count() == 16, "15 words, and the end"
+def test_sixteen_columns_and_the_title_fit_on_a_phone(lab: Any) -> None:
+    lab.set_viewport_size({"width": 390, "height": 844})
+    lab.goto("/?lang=vi#run=vi-en&unit=words&text=Thành phố đã mở một cây cầu mới bắc qua con sông vào thứ Hai.")
+    lab.locator("#results[aria-busy='false'] #intact .cell").first.wait_for()
+    assert lab.locator("#intact text[data-column]").count() == 16, "15 words, and the end"
     for name in ("#intact .scroll", "h1"):
-        shown, needed = page.locator(name).evaluate("item => [item.clientWidth, item.scrollWidth]")
+        shown, needed = lab.locator(name).evaluate("item => [item.clientWidth, item.scrollWidth]")
         assert needed <= shown, name
-    drawing = page.locator("#intact svg").bounding_box()
-    for label in page.locator("#intact text[data-column]").all():
+    drawing = lab.locator("#intact svg").bounding_box()
+    for label in lab.locator("#intact text[data-column]").all():
         assert label.bounding_box()["y"] >= drawing["y"], "the whole label is in the drawing"
 
 
 def test_the_direction_is_swapped(page: Any) -> None:
-    translate(page, "We drink tea.")
     text = page.locator("#answer .translation").text_content()
     page.locator("#swap").click()
     page.wait_for_function("text => document.getElementById('text').value === text", arg=text)
