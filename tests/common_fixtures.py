@@ -34,6 +34,20 @@ from nmt.config.schema import validated
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 
+# Chromium opens two pages of its own for the address bar of each window, which takes longer than most tests; these are
+# the first two features. Its last list counts, so the others repeat what matters of Playwright's: no background
+# requests, no change of http addresses, and no page that is painted late.
+SWITCHED_OFF = (
+    "WebUIOmniboxPopup",
+    "WebUIOmniboxAimPopup",
+    "HttpsFirstBalancedModeAutoEnable",
+    "HttpsUpgrades",
+    "MediaRouter",
+    "OptimizationHints",
+    "PaintHolding",
+    "ThirdPartyStoragePartitioning",
+)
+
 jaxtyping.config.update("jaxtyping_disable", True)
 
 Start = Callable[..., Forked]
@@ -240,8 +254,9 @@ def browser() -> Iterator[Any]:
     found = [path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))]
     if not found:
         pytest.skip("No chromium, chromium-browser or google-chrome is on the PATH to test the pages in.")
+    arguments = ["--no-sandbox", f"--disable-features={','.join(SWITCHED_OFF)}"]
     with sync.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found[0], args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=found[0], args=arguments)
         yield browser
         browser.close()
 
