@@ -90,7 +90,10 @@ class JobFile(NamedTuple):
         return [] if self.target.exists() else missing
 
     def read(self, indices: Sequence[int]) -> Iterator[Part]:
-        """Reads some of the parts, in order. Raises Mistake if the file has fewer lines than it had."""
+        """Reads some of the parts, in order, until another process has finished the file.
+
+        Raises Mistake if the file has fewer lines than it had.
+        """
         wanted, first_line = set(indices), 1
         with opened(self.source) as file:
             remaining = text_lines(file, str(self.source))
@@ -98,6 +101,9 @@ class JobFile(NamedTuple):
                 lines = list(islice(remaining, self.lines[index]))
                 if len(lines) < self.lines[index]:
                     raise Mistake(f"{self.source} has lost lines since the job began: restore it.")
+                # A process of a killed command may live on for a while, beside those of the command that continues.
+                if self.target.exists():
+                    return
                 if index in wanted:
                     yield Part(self._part(index), first_line, lines)
                 first_line += len(lines)

@@ -160,6 +160,16 @@ def test_a_process_that_is_overtaken_ends_well(tmp_path: Path, source: Path) -> 
     assert "too late" not in slow.target.read_text()
 
 
+def test_a_process_of_a_killed_command_stops_when_the_file_is_finished(tmp_path: Path, source: Path) -> None:
+    """Otherwise it would write parts that nobody deletes."""
+    old, new = opened(tmp_path, source), opened(tmp_path, source)
+    remaining = old.read(old.missing())
+    next(remaining)
+    upper(new)
+    assert new.join()
+    assert list(remaining) == []
+
+
 def test_compressed_parts_are_joined_as_they_are(tmp_path: Path, source: Path) -> None:
     packed = tmp_path / "in.en.gz"
     packed.write_bytes(gzip.compress(source.read_bytes()))
