@@ -7,11 +7,12 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from fastapi import APIRouter, FastAPI, HTTPException, Request
+from fastapi import APIRouter, FastAPI, HTTPException, Request, Response
 from fastapi.openapi.utils import get_openapi
-from fastapi.responses import FileResponse, JSONResponse
+from fastapi.responses import JSONResponse
 
 from nmt.serving.api_page_vietnamese import TEXTS
+from nmt.serving.cached_file import cached_file
 from nmt.serving.requests import Failure
 from nmt.serving.server_messages import request_language
 
@@ -45,18 +46,18 @@ router = APIRouter(include_in_schema=False)
 
 
 @router.get("/docs")
-async def index() -> FileResponse:
+async def index(request: Request) -> Response:
     """The documentation page."""
-    return FileResponse(_OWN / "index.html", media_type="text/html", headers={"cache-control": "no-cache"})
+    return cached_file(request, _OWN / "index.html", "text/html")
 
 
 @router.get("/docs/{name}")
-async def file(name: str) -> FileResponse:
+async def file(request: Request, name: str) -> Response:
     """A file of the page. Raises HTTPException 404 for an unknown name."""
     if name not in FILES:
         raise HTTPException(404)
     path, kind = FILES[name]
-    return FileResponse(path, media_type=kind, headers={"cache-control": "no-cache"})
+    return cached_file(request, path, kind)
 
 
 @router.get("/openapi.json")

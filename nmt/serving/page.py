@@ -5,10 +5,10 @@ from typing import Annotated
 
 import segno
 from fastapi import APIRouter, HTTPException, Query, Request, Response
-from fastapi.responses import FileResponse
 
 from nmt.errors import TemplatedMessage
 from nmt.pages.bundle import WEB
+from nmt.serving.cached_file import cached_file
 from nmt.serving.service import ThisService
 
 _KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
@@ -22,18 +22,18 @@ router = APIRouter(include_in_schema=False)
 
 
 @router.get("/page/{name:path}")
-async def file(name: str) -> FileResponse:
+async def file(request: Request, name: str) -> Response:
     """A file of the page. Raises HTTPException 404 for an unknown name."""
     if name not in FILES:
         raise HTTPException(404)
     path = FILES[name]
-    return FileResponse(path, media_type=_KINDS[path.suffix], headers={"cache-control": "no-cache"})
+    return cached_file(request, path, _KINDS[path.suffix])
 
 
 @router.get("/")
-async def index() -> FileResponse:
+async def index(request: Request) -> Response:
     """The lab's page."""
-    return await file("lab.html")
+    return await file(request, "lab.html")
 
 
 @router.get("/qr.svg")

@@ -983,6 +983,17 @@ def test_a_page_that_is_used_again_is_as_new(browser: Any, address: str) -> None
         assert other != faulty, "a page with a fault is not used again"
 
 
+@pytest.mark.parametrize("path", ["/", "/page/lab.js", "/docs", "/docs/swagger-ui-bundle.js"])
+def test_a_file_that_the_browser_has_is_not_sent_again(client: Any, path: str) -> None:
+    first = client.get(path)
+    tag = first.headers["etag"]
+    for tags in (tag, f'"other", {tag}'):
+        again = client.get(path, headers={"if-none-match": tags})
+        assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
+    changed = client.get(path, headers={"if-none-match": '"other"'})
+    assert (changed.status_code, changed.content) == (200, first.content)
+
+
 def test_only_the_pages_files_can_be_had(client: Any) -> None:
     for name in FILES:
         assert client.get(f"/page/{name}").status_code == 200
