@@ -671,10 +671,11 @@ def _allowed(line: CommandLine) -> list[str]:
         "pretrain": ["runs"],
         "compare": ["comparison"],
         "download": ["data"],
-        "translate": ["runs/cache"],
-        "serve": ["runs/cache"],
     }
-    paths = [*tops.get(line.name, [])]
+    paths = tops.get(line.name, [])
+    # engine=auto is the default.
+    if line.name in ("translate", "serve") and not any("engine=" in argument for argument in line.arguments):
+        paths.append("runs/cache")
     for argument in line.arguments:
         key, _, typed = argument.lstrip("+").partition("=")
         parts = [typed, *typed.split(","), *re.split(r"[\[\],]", typed)]

@@ -35,8 +35,8 @@ from nmt.config.schema import validated
 CHECKOUT = Path(__file__).resolve().parents[1]
 
 # Chromium opens two pages of its own for the address bar of each window, which takes longer than most tests; these are
-# the first two features. Its last list counts, so the others repeat what matters of Playwright's: no background
-# requests, no change of http addresses, and no page that is painted late.
+# the first two features. Chromium uses only the last --disable-features, so this list repeats those of Playwright that
+# matter: no background requests, no change of http addresses, and no page that is painted late.
 SWITCHED_OFF = (
     "WebUIOmniboxPopup",
     "WebUIOmniboxAimPopup",
@@ -64,7 +64,7 @@ class Ended(NamedTuple):
 
 @pytest.fixture(scope="session", autouse=True)
 def nothing_waits_for_the_disk() -> Iterator[None]:
-    """Here, and by preloaded.py in the commands that are forked."""
+    """Replaces fsync here; preloaded.py does the same in the commands that are forked."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", disk.not_waiting)
         yield

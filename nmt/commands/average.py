@@ -36,6 +36,7 @@ def average(job: Job[AverageSettings]) -> None:
     check_writable("out", out.path)
     out.require_free(settings.overwrite)
     before = out.state()
+    words = source.directory.source_words()
     logger.info("Averaging %s", ", ".join(file.name for file in files))
     weights = {name.removeprefix("model."): tensor for name, tensor in mean_weights(files).items()}
     model = build_model(source.settings.model, source.tokenizers, source.settings.context.model)
@@ -46,7 +47,7 @@ def average(job: Job[AverageSettings]) -> None:
         out.clear()
         out.write_config(source.directory.config())
         out.write_tokenizers(source.tokenizers, source.direction)
-        out.write_source_words(source.directory.source_words() or ())
+        out.write_source_words(words or ())
         save_weights(model, out.weights)
         metrics = {
             **source.directory.metrics(),

@@ -1,5 +1,6 @@
 """nmt.train: from a configuration to a finished run directory."""
 
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -7,7 +8,7 @@ from nmt.config.job import Job
 from nmt.config.nodes import Config
 from nmt.config.schema import RunSettings, TrainSettings
 from nmt.errors import CheckFailed
-from nmt.insight.unknown_words import words_in
+from nmt.insight.unknown_words import folded_words
 from nmt.models import Seq2Seq
 from nmt.pages.film import write_film
 from nmt.runs.directory import RunDirectory
@@ -23,6 +24,8 @@ from nmt.training.out_of_memory import halving_batches
 from nmt.training.preparation import Prepared, prepare, resumes_run, run_folder
 from nmt.training.resume import printing_if_finished
 from nmt.training.translation import Translation
+
+logger = logging.getLogger(__name__)
 
 
 def train(job: Job[TrainSettings]) -> None:
@@ -48,7 +51,7 @@ def train(job: Job[TrainSettings]) -> None:
 
 
 def score(prepared: Prepared[RunSettings, Seq2Seq], result: Config, cache_dir: Path) -> None:
-    """Scores the best weights on the test split and completes metrics.json.
+    """Scores the best weights on the test split, completes metrics.json, and stores what the lab needs.
 
     `result` is what training adds to metrics.json; `cache_dir` is for `training_counts`.
     """
@@ -60,9 +63,9 @@ def score(prepared: Prepared[RunSettings, Seq2Seq], result: Config, cache_dir: P
         remedy = "add resume=true trainer.accelerator=cpu to the command to score the run on the CPU"
     with on_out_of_memory(lambda: CheckFailed(f"Out of memory while scoring. Training is complete: {remedy}.")):
         scores = score_test_split(run, cache_dir)
-    store_source_words(run, cache_dir)
     prepared.complete(result, {"test": [score.record() for score in scores]} if scores else {})
     write_film(directory.path / "probes")
+    store_source_words(run, cache_dir)
 
 
 def store_source_words(run: LoadedRun, cache_dir: Path) -> None:
@@ -73,5 +76,9 @@ def store_source_words(run: LoadedRun, cache_dir: Path) -> None:
     """
     start, counts = run.settings.start_from, training_counts(run, cache_dir)
     earlier = RunDirectory(named_run(start)).source_words() if start else frozenset[str]()
-    if counts and earlier is not None:
-        run.directory.write_source_words(earlier.union(*(words_in(token.casefold()) for token in counts)))
+    if earlier is None:
+        logger.info("The lab will not name unknown words, because %s does not store those that it has seen", start)
+    elif not counts:
+        logger.info("The lab will not name unknown words, because the training text is missing")
+    elif not run.directory.write_source_words(earlier.union(*map(folded_words, counts))):
+        logger.info("The lab will not name unknown words, because the training text has none or too many")

@@ -122,6 +122,8 @@ class JobFile(NamedTuple):
             # Another process was faster: it has translated the same parts, joined them and deleted the folder.
             if not self.target.exists():
                 raise
+        if self.target.exists():
+            remove(self.parts)  # made again, just after it was deleted
 
     def join(self) -> bool:
         """Joins the parts if all of them are finished. Returns whether the file is there."""

@@ -11,9 +11,9 @@ from nmt.text import normalize
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*")
 
 
-def words_in(text: str) -> list[str]:
-    """The words of a normalized text: letters, with apostrophes and hyphens between them."""
-    return _WORD.findall(text)
+def folded_words(text: str) -> list[str]:
+    """The words of a normalized text, case-folded: letters, with apostrophes and hyphens between them."""
+    return _WORD.findall(text.casefold())
 
 
 def unknown_words(run: LoadedRun, text: str) -> list[str]:
@@ -24,7 +24,9 @@ def unknown_words(run: LoadedRun, text: str) -> list[str]:
     known = known_words(run.directory)
     if known is None:
         return []
-    return list(dict.fromkeys(word for word in words_in(normalize(text)) if word.casefold() not in known))
+    # Case folding may divide a word: that of a capital I with a dot ends in a mark, which is no letter.
+    words = _WORD.findall(normalize(text))
+    return list(dict.fromkeys(word for word in words if not known.issuperset(folded_words(word))))
 
 
 def known_words(directory: RunDirectory) -> frozenset[str] | None:
@@ -36,6 +38,6 @@ def known_words(directory: RunDirectory) -> frozenset[str] | None:
     return _read(directory.path, file.stat().st_mtime_ns) if file.is_file() else None
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=4)
 def _read(path: Path, changed: int) -> frozenset[str] | None:
     return RunDirectory(path).source_words()

@@ -38,7 +38,7 @@ _CONFIG, _WEIGHTS, _METRICS, _JOINT = "config.yaml", "model.safetensors", "metri
 _WORDS = "source_words.txt"
 _MASKING = "masking"
 _LARGEST_TOKENIZER = 2**27  # bytes; a million pieces need a quarter of it
-_MOST_WORD_BYTES = 2**25  # three million words; the lab keeps them in memory
+_MOST_WORD_BYTES = 2**23  # about 800,000 words; the lab keeps them in memory
 _FOLDERS = ("checkpoints", "logs", "evaluation", "probes", "exports")
 
 
@@ -270,11 +270,13 @@ class RunDirectory:
             return pair
         return pair.in_style(tone_marks, source=direction.source, target=direction.target)
 
-    def write_source_words(self, words: Collection[str]) -> None:
-        """Writes the words of the training sources, case-folded, if there are any and they take at most 32 MiB."""
+    def write_source_words(self, words: Collection[str]) -> bool:
+        """Writes the words of the training sources, case-folded, and returns whether there are any but not too many."""
         content = "".join(f"{word}\n" for word in sorted(words)).encode()
-        if 0 < len(content) <= _MOST_WORD_BYTES:
-            write_bytes(self.words, content)
+        if not 0 < len(content) <= _MOST_WORD_BYTES:
+            return False
+        write_bytes(self.words, content)
+        return True
 
     def source_words(self) -> frozenset[str] | None:
         """The words of the training sources, case-folded; None if they are not stored.

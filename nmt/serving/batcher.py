@@ -34,13 +34,16 @@ _LONG = 1000
 """A text with more UTF-8 bytes is longer than those of most computations."""
 
 _SHARE_OF_SEARCH = 0.5
-"""The smallest share of the time since its beginning that a search gets while shorter requests are waiting."""
+"""The share of the time that a search gets while shorter requests are waiting."""
 
 _SHARE_OF_LONG = 0.2
-"""The same for a long computation, which however goes on for at most `_MOST_AT_ONCE` seconds."""
+"""The share of the time that a long computation gets while shorter requests are waiting, up to `_MOST_AT_ONCE`."""
 
 _MOST_AT_ONCE = 0.25
 """Maximum number of seconds for which a long computation goes on while a shorter request is waiting."""
+
+_MOST_IN_A_ROW = 10.0
+"""After this many seconds of shorter requests, what they interrupted goes on, whatever its share was."""
 
 _SHARE_TO_WAIT = 0.05
 """How long a batch may wait for the clients just answered, as a fraction of the time that the previous batch took."""
@@ -94,24 +97,29 @@ class _Computation(NamedTuple):
 
 @dataclass
 class _Turns:
-    """How long a search or a long computation has run, and how long the others that went first.
+    """Decides whose turn it is: that of a search or long computation, or that of shorter requests.
 
-    The share counts from its beginning, not from the last request that went first: what has run alone for a while then
-    lets several requests go first in a row, so that they wait for one another and for nothing else.
+    Time for which it has run alone counts toward its share. Several requests may then go first in a row, so each of
+    them waits for the other requests but not for the computation.
     """
 
     share: float
     most_at_once: float = math.inf
-    began: float = field(default_factory=lambda: time.monotonic())
-    others: float = 0.0
-    """The seconds that others have taken since it began."""
-    resumed: float = -math.inf
-    """When it went on after the last of them."""
+    seconds_left: float = 0.0
+    """For how long others could go first when it last resumed; negative if it was owed time."""
+    resumed: float = field(default_factory=lambda: time.monotonic())
 
     def others_may_go_first(self) -> bool:
-        now = time.monotonic()
-        has_its_share = now - self.began - self.others >= self.share * (now - self.began)
-        return has_its_share or now - self.resumed >= self.most_at_once
+        return self._seconds_left(time.monotonic()) >= 0 or time.monotonic() - self.resumed >= self.most_at_once
+
+    def others_went_first(self, began: float) -> None:
+        """Must be called when shorter requests that began then have ended."""
+        left, self.resumed = self._seconds_left(began), time.monotonic()
+        # What it is owed is at most one turn, or others would wait long after a burst of requests.
+        self.seconds_left = max(left - (self.resumed - began), -self.most_at_once * (1 - self.share) / self.share)
+
+    def _seconds_left(self, now: float) -> float:
+        return min(self.seconds_left + (now - self.resumed) * (1 - self.share) / self.share, _MOST_IN_A_ROW)
 
 
 @dataclass
@@ -158,8 +166,8 @@ class Batcher:
     A long text must not make others wait until its search ends. Between two steps of a batch's search, a batch of much
     shorter sentences for the same run goes first, and before a long text also another computation on it. All of them
     together get at most half of the time. In the same way, a long computation, such as an attribution, lets batches of
-    sentences and shorter computations go first between two of its passes, as long as it has had a fifth of the time
-    since it began; if not, it goes on for at most `_MOST_AT_ONCE` seconds. Only one long computation runs at a time.
+    sentences and shorter computations go first between two of its passes, as long as it has had a fifth of the time;
+    if not, it goes on for at most `_MOST_AT_ONCE` seconds. Only one long computation runs at a time.
     """
 
     def __init__(self, gallery: Gallery, batch_tokens: int, batch_window: float, max_waiting: int) -> None:
@@ -294,8 +302,7 @@ class Batcher:
             self._search, self._wanted = search, wanted
             if not ran and not batch:
                 return
-            turns.resumed = time.monotonic()
-            turns.others += turns.resumed - began
+            turns.others_went_first(began)
 
     def check_room(self, new: int) -> None:
         """Raises QueueFull if the queue is not empty and has no room for `new` more."""

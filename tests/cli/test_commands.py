@@ -116,7 +116,7 @@ def test_completion_is_for_bash_and_zsh(monkeypatch: pytest.MonkeyPatch, capsys:
 
 
 def test_a_command_after_nmt_is_the_command(trained: Path, command: Command) -> None:
-    """`python -m nmt.translate` and `nmt translate`; where the command fails, both are also started by Python."""
+    """`python -m nmt.translate` and `nmt translate`; if the command fails, both also run as real processes."""
     arguments = ("run_dir=run", "engine=torch", "search.beam_size=1")
     forked = command("translate", *arguments, text="one two.\n")
     assert forked.code == 0

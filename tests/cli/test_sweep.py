@@ -114,11 +114,14 @@ def test_a_killed_job_is_resumed_and_more_values_add_jobs(
     command: Command, start: Start, sweep: Callable[..., list[str]]
 ) -> None:
     steps = {"trainer__max_steps": 2, "validation__every": 1}
+    finished = command("train", *sweep("runs/thử #1", "scorer=general", **steps))
+    assert finished.code == 0, finished.errors
     killed = start("train", *sweep("runs/thử #1", "scorer=dot", **steps), sent=(signal.SIGKILL, 2))
     killed.communicate()
     assert killed.returncode == -signal.SIGKILL
     more = command("train", *sweep("runs/thử #1", "scorer=general,dot", **steps))
     assert (more.code, more.errors.count("resumed from last.ckpt")) == (0, 1), more.errors
+    assert more.errors.count("Kept the finished run") == 1
     assert [row["scorer"] for row in table_of(more.output)] == ["general", "dot"]
 
 

@@ -53,6 +53,8 @@ def test_an_averaged_run_is_a_run_directory(
     assert len(metrics["averaged"]) == expected
     assert all(name.startswith(kind) for name in metrics["averaged"])
     assert metrics["averaged_from"] == "python -m nmt.train THE COMMAND"
+    words = "source_words.txt"
+    assert (tmp_path / "mean" / words).read_bytes() == (several / words).read_bytes()
     if kind == "best":
         best = sorted(several.glob("checkpoints/best-*.ckpt"), key=goodness)[-expected:]
         assert {file.name for file in best} == set(metrics["averaged"])

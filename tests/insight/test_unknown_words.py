@@ -7,7 +7,8 @@ import pytest
 
 from nmt.commands.train import store_source_words
 from nmt.errors import Mistake
-from nmt.insight.unknown_words import known_words, unknown_words
+from nmt.evaluation.buckets import words_of
+from nmt.insight.unknown_words import folded_words, known_words, unknown_words
 from nmt.runs.directory import RunDirectory
 from nmt.runs.load import LoadedRun, load_run
 
@@ -22,6 +23,15 @@ def run(here: Path, tmp_path: Path) -> LoadedRun:
 def test_words_that_the_training_text_lacks_are_named(run: LoadedRun) -> None:
     text = "One two, parliament? The Parliament's 12 theatres; parliament!"
     assert unknown_words(run, text) == ["parliament", "The", "Parliament's", "theatres"]
+
+
+def test_a_word_of_the_training_text_is_known_in_every_case(run: LoadedRun) -> None:
+    """Case folding makes two letters of some, and divides a word with others."""
+    text = "\u0130stanbul Straße ΣΟΦΟΣ Mai\u2019s"
+    run.directory.write_source_words(folded_words(" ".join(words_of(text))))
+    for typed in (text, text.upper(), text.lower(), text.casefold()):
+        assert unknown_words(run, typed) == []
+    assert unknown_words(run, "\u0130zmir") == ["\u0130zmir"]
 
 
 def test_training_stores_the_words_of_its_sources(run: LoadedRun) -> None:
@@ -60,9 +70,9 @@ def test_no_words_are_stored_if_the_corpus_is_gone(
 
 def test_a_list_of_words_is_not_endless(run: LoadedRun) -> None:
     run.directory.words.unlink()
-    run.directory.write_source_words({"x" * 2**25})
+    run.directory.write_source_words({"x" * 2**23})
     assert not run.directory.words.exists()
     with run.directory.words.open("wb") as file:
-        file.truncate(2**25 + 1)
-    with pytest.raises(Mistake, match=r"has 33,554,433 bytes, but such a file never has more than 33,554,432"):
+        file.truncate(2**23 + 1)
+    with pytest.raises(Mistake, match=r"has 8,388,609 bytes, but such a file never has more than 8,388,608"):
         known_words(run.directory)

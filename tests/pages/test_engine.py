@@ -29,7 +29,7 @@ from nmt.insight.cells import cells
 from nmt.insight.forced_maps import IdPair
 from nmt.insight.interventions import Decoded, forced, intervene
 from nmt.insight.known_alignments import agreement, aligned_pairs
-from nmt.insight.unknown_words import unknown_words, words_in
+from nmt.insight.unknown_words import folded_words, unknown_words
 from nmt.maps.links import MapSelector
 from nmt.models import Bahdanau, Luong, Seq2Seq, Transformer, VocabularySizes
 from nmt.models.decoders import LSTMDecoder, LSTMNDecoder
@@ -424,9 +424,10 @@ def test_words_that_never_occurred_in_training_are_those_of_the_server(
     page: Any, base: LoadedRun, tmp_path: Path
 ) -> None:
     text = (
-        "MAI\u2019S  teacher's x-ray ſhe ① ٣ dot2dot Ⅷ_café ＭＡＩ họ, họ, mother-in-law isn't zebras \u212a ß 12 北京."
+        "\u0130stanbul MAI\u2019S  teacher's x-ray ſhe ① ٣ dot2dot Ⅷ_café ＭＡＩ họ, họ, "
+        "mother-in-law isn't zebras \u212a ß 12 北京."
     )
-    words = {word.casefold() for word in words_in(normalize(text))}
+    words = set(folded_words(normalize(text)))
     runs = [base._replace(directory=RunDirectory(tmp_path / name)) for name in ("none", "all", "half")]
     for run, stored in zip(runs, (set[str](), words, set(sorted(words)[::2])), strict=True):
         run.directory.write_source_words(stored)

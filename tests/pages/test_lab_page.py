@@ -35,6 +35,7 @@ EVERYTHING = (
 
 @pytest.fixture
 def empty(browser: Any, address: str) -> Iterator[Any]:
+    """A page that may open the lab, and nothing else."""
     with watched_page(browser, address, "data:", "blob:", viewport={"width": 1200, "height": 900}) as page:
         yield page
 
@@ -43,7 +44,7 @@ def empty(browser: Any, address: str) -> Iterator[Any]:
 def page(empty: Any, address: str) -> Any:
     """The page with the Transformer's translation of TEXT.
 
-    Each test pays for one translation: a page that opens without a text draws a long one again after each of its steps.
+    It opens with TEXT, because its default sentence is long and is drawn again after every step.
     """
     empty.goto(f"{address}/#run=maps_transformer&unit=pieces&text={TEXT}")
     empty.locator("#results[aria-busy='false'] #intact .cell").first.wait_for()
@@ -74,9 +75,9 @@ def save(page: Any, kind: str) -> None:
 
 
 def test_a_typed_sentence_is_translated_with_its_map(page: Any) -> None:
-    rows = page.locator("#intact text[data-column]").count()
+    columns = page.locator("#intact text[data-column]").count()
     translate(page, f"{TEXT} four five.")
-    assert page.locator("#intact text[data-column]").count() > rows
+    assert page.locator("#intact text[data-column]").count() > columns
     assert page.locator("#answer .translation").text_content().strip()
     sites = page.locator("#site option").all_text_contents()
     assert sites == ["encoder self-attention", "decoder self-attention", "cross attention"]
@@ -403,6 +404,12 @@ def test_a_cell_is_dragged(page: Any) -> None:
     row_fills = [page.locator(f"#intact .cell[data-row='{row}']") for row in range(2)]
     trained = [locator.evaluate_all(fills) for locator in row_fills]
     box = cell(page, 1, 1).bounding_box()
+    page.mouse.move(box["x"] + 10, box["y"] + 10)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 10, box["y"] - 100, steps=4)
+    page.locator("#intact .map svg").dispatch_event("pointercancel")
+    assert [locator.evaluate_all(fills) for locator in row_fills] == trained
+    page.mouse.up()
     page.mouse.move(box["x"] + 10, box["y"] + 10)
     page.mouse.down()
     page.mouse.move(box["x"] + 10, box["y"] - 200, steps=4)
@@ -987,7 +994,7 @@ def test_a_page_that_is_used_again_is_as_new(browser: Any, address: str) -> None
 def test_a_file_that_the_browser_has_is_not_sent_again(client: Any, path: str) -> None:
     first = client.get(path)
     tag = first.headers["etag"]
-    for tags in (tag, f'"other", {tag}'):
+    for tags in (tag, f'"other", {tag}', f"W/{tag}", "*"):
         again = client.get(path, headers={"if-none-match": tags})
         assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
     changed = client.get(path, headers={"if-none-match": '"other"'})

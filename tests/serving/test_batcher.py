@@ -504,9 +504,11 @@ def test_a_long_computation_lets_all_others_go_first(
         (0.0, 8.0, 1, [(0.0, 0), (0.249, 0), (0.002, 1)]),
         # It has had its fifth of 5 s already, so all go first that are waiting until then.
         (1.0, 1.5, 3, [(0.0, 0), (0.12, 0), (0.006, 1)]),
+        # Its fifth of 500 s would be too long for those who wait for the computation: it is that of 12.5 s.
+        (100.0, 4.0, 3, [(0.0, 0), (0.249, 0), (0.002, 1)]),
     ],
 )
-def test_a_long_computation_gets_a_fifth_of_the_time_since_it_began(
+def test_a_long_computation_gets_a_fifth_of_the_time(
     gallery: Gallery,
     monkeypatch: pytest.MonkeyPatch,
     alone: float,

@@ -79,7 +79,9 @@ def close(runs: Path) -> None:
 
 @pytest.fixture
 def two_machines(start: Start) -> Callable[[list[str]], list[Any]]:
-    """Starts a command as one process on each of two machines. They are forked, while a second device imports torch."""
+    """Starts a command as one process on each of two machines. They are forked; with two devices,
+    Lightning would start a process that has to import torch first.
+    """
 
     def begin(overrides: list[str]) -> list[Any]:
         variables = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(), "LOCAL_RANK": "0"}
@@ -134,6 +136,8 @@ def test_one_process_goes_on_where_two_were_stopped(
         process.send_signal(signal.SIGTERM)
     errors = two.communicate()[1]
     assert two.returncode == 143, errors
+    for process in others:
+        assert process.wait(timeout=60) == 143
     step = last(corpus / "two")["global_step"]
     assert 3 <= step < 20
     # The command that began it, with another number of processes.

@@ -112,10 +112,10 @@ def test_one_command_starts_a_run_resumes_it_and_does_nothing_when_it_is_finishe
 @pytest.mark.parametrize(
     ("sent", "code"),
     [
-        # The command that starts, resumes and repeats a run is sent this one.
+        # The command that starts, resumes and repeats a run is sent SIGTERM; test_signals.py sends SIGINT.
         pytest.param(signal.SIGTERM, 143, marks=pytest.mark.soak),
-        (signal.SIGINT, 130),
-        pytest.param(signal.SIGHUP, 143, marks=pytest.mark.soak),
+        pytest.param(signal.SIGINT, 130, marks=pytest.mark.soak),
+        (signal.SIGHUP, 143),
     ],
 )
 def test_a_run_that_is_asked_to_stop_saves_at_once_and_goes_on_from_there(

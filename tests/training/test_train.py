@@ -207,7 +207,7 @@ def test_tokens_become_plain_text_before_training_and_in_the_sources_of_a_test(
 def test_a_moving_average_of_the_weights_is_kept_scored_and_resumed_exactly(
     job: Callable[..., Job], corpus_copy: Path
 ) -> None:
-    shared = {"ema_decay": 0.5, "validation__every": 4, "data__test": "null"}
+    shared = {"ema_decay": 0.5, "validation__every": 4}
     train(job("train", **shared, run_dir="resumed", trainer__max_steps=9))
     train(job("train", **shared, run_dir="resumed", trainer__max_steps=13, resume="true"))
     train(job("train", **shared, run_dir="whole", trainer__max_steps=13))

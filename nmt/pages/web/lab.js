@@ -558,13 +558,13 @@ function drag({ row, column, weight, done }) {
   else preview(weight);
 }
 
-/** Shows in the selected row what its weights will be, before the model translates with them. @param {number} weight */
+/** Shows about what the weights of the selected row will be, before the model translates with them. @param {number} weight */
 function preview(weight) {
   element["weight-value"].textContent = decimal(weight, 2);
-  const map = shownMap(answers.intact), { row, column, of } = state;
-  if (!map || row === null || column === null || of !== "intact") return;
+  const map = shownMap(answers.intact), now = shownMap(answers.forced ?? answers.intact), { row, column, of } = state;
+  if (!map || !now || row === null || column === null || of !== "intact" || now.isBlocked(row, column)) return;
   for (const old of element.intact.querySelectorAll(".readout")) old.remove(); // the weight that the cell had
-  intactDrawing?.repaint(map.weights.map((line, r) => r === row ? reweighted(line, [column], weight) : line), mostOf(shownMaps()));
+  intactDrawing?.repaint(map.weights.map((line, r) => r === row ? reweighted(now.weights[r], [column], weight) : line), mostOf(shownMaps()));
 }
 
 /** Gives the selected cell this weight. @param {number} weight */

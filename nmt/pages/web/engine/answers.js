@@ -31,7 +31,7 @@ import { unknownWords } from "./text/unknown_words.js";
  * @property {number | null} max_target
  * @property {object} description
  * @property {Example[]} examples
- * @property {string | null} known_words those of its training sources, in lower case; null if they are not known
+ * @property {string | null} known_words those of its training sources, case-folded; null if they are not known
  */
 /** A sentence to try, with the links of its words if they are known. @typedef {import("./interface.js").Example & { sure?: number[][], possible?: number[][] }} Example */
 /** A question, with the fields of all methods. @typedef {import("./interface.js").Question & { site?: string, layer?: number | null, head?: number | null, row?: number, number?: number, changes?: Change[], method?: string, contrast?: string, guess?: number[][] }} Asked */

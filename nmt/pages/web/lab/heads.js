@@ -30,11 +30,17 @@ const LEAST = 28, MOST = 54, MOST_IN_LARGE_WINDOW = 76, GAP = 10, BETWEEN_TABLES
 const GAP_IN_STRIP = 6, NAME_IN_STRIP = 20, MOST_IN_STRIP = 44;
 const large = matchMedia("(min-width: 1600px) and (min-height: 900px)"), wide = matchMedia("(min-width: 1000px)");
 /** The share of the room that all heads get beside a map, and the gap between them. */
-const SHARE_BESIDE = 0.42, GAP_BESIDE = 20;
+const SHARE_BESIDE = 0.42, GAP_BESIDE = 20, LAYER_NAMES = 62;
+const mostBeside = () => large.matches ? MOST_IN_LARGE_WINDOW : MOST;
 const roomOfMaps = () => element.maps.clientWidth - 32;
 const hasSeveral = (/** @type {Shown} */ { maps: { weights } }) => weights.length * weights[0].length > 1;
 /** Whether a single map would have to be scrolled if all heads were beside it. @param {AttentionMap} map @param {Shown[]} shown */
-export const isWide = (map, shown) => wide.matches && shown.some(hasSeveral) && leastWidth(map) > (1 - SHARE_BESIDE) * roomOfMaps() - GAP_BESIDE;
+export function isWide(map, shown) {
+  if (!wide.matches || state.view === "lines") return false;
+  const columns = Math.max(0, ...shown.filter(hasSeveral).map(({ maps }) => choicesOf(maps.weights[0].length).length));
+  const heads = Math.min(SHARE_BESIDE * roomOfMaps(), LAYER_NAMES + columns * (mostBeside() + GAP));
+  return columns > 0 && leastWidth(map) > roomOfMaps() - heads - GAP_BESIDE;
+}
 /** Whether all heads are a strip below several maps or a wide one, which stays in the window; else they are beside the map, or below it on a narrow page. */
 export const isStrip = () => wide.matches && element.results.classList.contains("whole-width");
 /** @type {number[][]} */
@@ -65,7 +71,7 @@ const nameOf = (/** @type {string} */ kind, /** @type {Choice} */ choice) => cho
 function sizeOf({ maps: { weights } }, room) {
   const layers = choicesOf(weights.length).length, heads = choicesOf(weights[0].length).length, [[rows]] = weights;
   const size = isStrip() ? clamp(Math.floor((room / layers - NAME_IN_STRIP) / heads) - GAP_IN_STRIP, MOST_IN_STRIP, LEAST)
-    : clamp(Math.floor(room / heads) - GAP, large.matches ? MOST_IN_LARGE_WINDOW : MOST, LEAST);
+    : clamp(Math.floor(room / heads) - GAP, mostBeside(), LEAST);
   return [size, Math.round(clamp(size * rows.length / rows[0].length, size * 1.2, size * 0.7))];
 }
 
@@ -105,7 +111,7 @@ export function drawHeads(shown, redraw, report) {
   const isKnown = state.site === "cross" && hasKnownAlignment(state.text);
   for (const { run } of isKnown ? several : []) if (!errorRates.has(rateKey(run))) askErrorRates(run, redraw, report);
   const width = roomOfMaps();
-  const room = isStrip() ? (width - BETWEEN_TABLES * (several.length - 1)) / several.length : (wide.matches ? SHARE_BESIDE * width : width) - 62;
+  const room = isStrip() ? (width - BETWEEN_TABLES * (several.length - 1)) / several.length : (wide.matches ? SHARE_BESIDE * width : width) - LAYER_NAMES;
   const rates = several.map(({ run }) => isKnown ? errorRates.get(rateKey(run)) ?? NO_RATES : NO_RATES);
   /** A table may get more or less room without being drawn again. */
   const fit = () => element["heads-tables"].querySelectorAll("table").forEach((table, i) => {

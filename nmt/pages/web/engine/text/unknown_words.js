@@ -7,5 +7,5 @@ const WORD = new RegExp(`${LETTERS}(?:['\u2019-]${LETTERS})*`, "gu");
 /** Without case, as Python's casefold: some letters, such as \u017f, have another one in lower case only after upper case. @param {string} word */
 const folded = (word) => word.toUpperCase().toLowerCase();
 
-/** Each once, as it is written. @param {Set<string>} known in lower case @param {string} text */
-export const unknownWords = (known, text) => [...new Set(text.match(WORD))].filter((word) => !known.has(folded(word)));
+/** Each once, as it is written. @param {Set<string>} known case-folded @param {string} text */
+export const unknownWords = (known, text) => [...new Set(text.match(WORD))].filter((word) => !(folded(word).match(WORD) ?? []).every((part) => known.has(part)));
