@@ -44,7 +44,7 @@ def test_it_translates_real_sentences(name: str) -> None:
 def test_it_is_small_and_has_no_files_besides_those_that_translation_needs(name: str) -> None:
     files = {path.relative_to(MODELS[name]).as_posix(): path for path in MODELS[name].rglob("*") if path.is_file()}
     assert set(files) == {
-        *("config.yaml", "export.json", "metrics.json", "model.safetensors", "tokenizer.model"),
+        *("config.yaml", "export.json", "metrics.json", "model.safetensors", "source_words.txt", "tokenizer.model"),
         "evaluation/files/examples/sentences.jsonl",
     }
     assert sum(path.stat().st_size for path in files.values()) <= 20_000_000

@@ -137,7 +137,7 @@ def test_one_process_goes_on_where_two_were_stopped(
     errors = two.communicate()[1]
     assert two.returncode == 143, errors
     for process in others:
-        assert process.wait(timeout=60) == 143
+        assert process.wait(timeout=60) == 0, "only the exit code of the leader counts"
     step = last(corpus / "two")["global_step"]
     assert 3 <= step < 20
     # The command that began it, with another number of processes.

@@ -25,7 +25,7 @@ from nmt.text import Tokenizer
 
 def test_a_run_directory_is_complete(trained: Path, finished: str) -> None:
     names = {path.name for path in trained.iterdir()}
-    files = {"config.yaml", "tokenizer.model", "model.safetensors", "metrics.json"}
+    files = {"config.yaml", "tokenizer.model", "model.safetensors", "metrics.json", "source_words.txt"}
     assert names == files | {"logs", "checkpoints", "evaluation", "probes"}
     output = finished.splitlines()
     assert output[0] == "run"
