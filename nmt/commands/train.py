@@ -51,7 +51,7 @@ def train(job: Job[TrainSettings]) -> None:
 
 
 def score(prepared: Prepared[RunSettings, Seq2Seq], result: Config, cache_dir: Path) -> None:
-    """Scores the best weights on the test split, completes metrics.json, and stores what the lab needs.
+    """Scores the best weights on the test split, completes metrics.json, and stores the words of the training text.
 
     `result` is what training adds to metrics.json; `cache_dir` is for `training_counts`.
     """
@@ -81,4 +81,4 @@ def store_source_words(run: LoadedRun, cache_dir: Path) -> None:
     elif not counts:
         logger.info("The lab will not name unknown words, because the training text is missing")
     elif not run.directory.write_source_words(earlier.union(*map(folded_words, counts))):
-        logger.info("The lab will not name unknown words, because the training text has none or too many")
+        logger.info("The lab will not name unknown words, because the training text has no words, or too many to store")

@@ -123,7 +123,7 @@ class JobFile(NamedTuple):
             if not self.target.exists():
                 raise
         if self.target.exists():
-            remove(self.parts)  # made again, just after it was deleted
+            remove(self.parts)  # mkdir has made it again, just after the process that joined the parts deleted it
 
     def join(self) -> bool:
         """Joins the parts if all of them are finished. Returns whether the file is there."""

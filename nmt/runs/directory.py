@@ -271,7 +271,7 @@ class RunDirectory:
         return pair.in_style(tone_marks, source=direction.source, target=direction.target)
 
     def write_source_words(self, words: Collection[str]) -> bool:
-        """Writes the words of the training sources, case-folded, and returns whether there are any but not too many."""
+        """Writes the case-folded words of the training sources. Returns False, without writing, if none or too many."""
         content = "".join(f"{word}\n" for word in sorted(words)).encode()
         if not 0 < len(content) <= _MOST_WORD_BYTES:
             return False

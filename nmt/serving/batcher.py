@@ -110,10 +110,11 @@ class _Turns:
     resumed: float = field(default_factory=lambda: time.monotonic())
 
     def others_may_go_first(self) -> bool:
-        return self._seconds_left(time.monotonic()) >= 0 or time.monotonic() - self.resumed >= self.most_at_once
+        now = time.monotonic()
+        return self._seconds_left(now) >= 0 or now - self.resumed >= self.most_at_once
 
     def others_went_first(self, began: float) -> None:
-        """Must be called when shorter requests that began then have ended."""
+        """Must be called when shorter requests have ended; they began at `began`."""
         left, self.resumed = self._seconds_left(began), time.monotonic()
         # What it is owed is at most one turn, or others would wait long after a burst of requests.
         self.seconds_left = max(left - (self.resumed - began), -self.most_at_once * (1 - self.share) / self.share)
@@ -257,7 +258,7 @@ class Batcher:
             self._computing -= 1
 
     def _run_next_computation(self, may: Callable[[_Computation], bool] = lambda _: True) -> bool:
-        """Runs the first of the waiting computations that may run. False if there is none."""
+        """Runs the first waiting computation that may run, and returns whether there was one."""
         with self._queue:
             computation = next(filter(may, self._computations), None)
             if computation is not None:

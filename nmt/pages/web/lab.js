@@ -558,7 +558,7 @@ function drag({ row, column, weight, done }) {
   else preview(weight);
 }
 
-/** Shows about what the weights of the selected row will be, before the model translates with them. @param {number} weight */
+/** Shows approximately which weights the selected row will have, before the model translates with them. @param {number} weight */
 function preview(weight) {
   element["weight-value"].textContent = decimal(weight, 2);
   const map = shownMap(answers.intact), now = shownMap(answers.forced ?? answers.intact), { row, column, of } = state;

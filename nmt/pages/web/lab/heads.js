@@ -29,7 +29,7 @@ import { state } from "./state.js";
 const LEAST = 28, MOST = 54, MOST_IN_LARGE_WINDOW = 76, GAP = 10, BETWEEN_TABLES = 28;
 const GAP_IN_STRIP = 6, NAME_IN_STRIP = 20, MOST_IN_STRIP = 44;
 const large = matchMedia("(min-width: 1600px) and (min-height: 900px)"), wide = matchMedia("(min-width: 1000px)");
-/** The share of the room that all heads get beside a map, and the gap between them. */
+/** The most of the room that all heads get beside a map, the gap between them, and the width of the layers' names. */
 const SHARE_BESIDE = 0.42, GAP_BESIDE = 20, LAYER_NAMES = 62;
 const mostBeside = () => large.matches ? MOST_IN_LARGE_WINDOW : MOST;
 const roomOfMaps = () => element.maps.clientWidth - 32;
