@@ -8,7 +8,7 @@ from nmt.config.job import Job
 from nmt.config.nodes import Config
 from nmt.config.schema import RunSettings, TrainSettings
 from nmt.errors import CheckFailed
-from nmt.insight.unknown_words import folded_words
+from nmt.insight.unknown_words import folded_words, known_words
 from nmt.models import Seq2Seq
 from nmt.pages.film import write_film
 from nmt.runs.directory import RunDirectory
@@ -75,7 +75,7 @@ def store_source_words(run: LoadedRun, cache_dir: Path) -> None:
     known.
     """
     start, counts = run.settings.start_from, training_counts(run, cache_dir)
-    earlier = RunDirectory(named_run(start)).source_words() if start else frozenset[str]()
+    earlier = known_words(RunDirectory(named_run(start))) if start else frozenset[str]()
     if earlier is None:
         logger.info("The lab will not name unknown words, because %s does not store those that it has seen", start)
     elif not counts:

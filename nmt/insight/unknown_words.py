@@ -1,12 +1,16 @@
 """The words of a text that a run never saw in training."""
 
+import logging
 import re
 from functools import lru_cache
 from pathlib import Path
 
+from nmt.errors import Mistake
 from nmt.runs.directory import RunDirectory
 from nmt.runs.load import LoadedRun
 from nmt.text import normalize
+
+logger = logging.getLogger(__name__)
 
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*")
 
@@ -30,14 +34,15 @@ def unknown_words(run: LoadedRun, text: str) -> list[str]:
 
 
 def known_words(directory: RunDirectory) -> frozenset[str] | None:
-    """The words of a run's training sources, case-folded; None if they are not stored.
-
-    Raises Mistake if their file cannot be read.
-    """
+    """The words of a run's training sources, case-folded; None if they are not stored or their file is damaged."""
     file = directory.words
     return _read(directory.path, file.stat().st_mtime_ns) if file.is_file() else None
 
 
 @lru_cache(maxsize=4)
 def _read(path: Path, changed: int) -> frozenset[str] | None:
-    return RunDirectory(path).source_words()
+    try:
+        return RunDirectory(path).source_words()
+    except Mistake as error:  # translation works without the list
+        logger.warning("Unknown words are not named: %s", error)
+        return None

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from nmt.commands.train import store_source_words
-from nmt.errors import Mistake
 from nmt.evaluation.buckets import words_of
 from nmt.insight.unknown_words import folded_words, known_words, unknown_words
 from nmt.runs.directory import RunDirectory
@@ -68,11 +67,17 @@ def test_no_words_are_stored_if_the_corpus_is_gone(
     assert known_words(run.directory) is None
 
 
-def test_a_list_of_words_is_not_endless(run: LoadedRun) -> None:
+def test_a_damaged_list_of_words_is_reported_once_and_not_used(
+    run: LoadedRun, caplog: pytest.LogCaptureFixture
+) -> None:
     run.directory.words.unlink()
     run.directory.write_source_words({"x" * 2**23})
     assert not run.directory.words.exists()
     with run.directory.words.open("wb") as file:
         file.truncate(2**23 + 1)
-    with pytest.raises(Mistake, match=r"has 8,388,609 bytes, but such a file never has more than 8,388,608"):
-        known_words(run.directory)
+    for _ in range(2):
+        assert unknown_words(run, "parliament") == []
+    assert [record.getMessage() for record in caplog.records] == [
+        f"Unknown words are not named: {run.directory.words} has 8,388,609 bytes, "
+        "but such a file never has more than 8,388,608: copy the original file back."
+    ]
