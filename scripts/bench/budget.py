@@ -1,9 +1,10 @@
 """Measure where the CPU time of a training step and a search step goes, by kind of operation.
 
     OMP_NUM_THREADS=1 python -m scripts.bench.budget
+    OMP_NUM_THREADS=1 python -m scripts.bench.budget --precision bf16-mixed
 
 All figures are CPU milliseconds of one thread, which other work on the machine changes less than elapsed time. A
-training step reads random sentences (float32, dropout 0.1); a search step extends five hypotheses of one sentence.
+training step reads random sentences (dropout 0.1); a search step extends five hypotheses of one sentence in float32.
 Each operation is timed by itself, minus the time that a view takes, which is the overhead of timing. Profiled steps
 alternate with unprofiled ones, and the fastest of each kind counts, because other work can only slow a step down.
 "Python and calls" is the unprofiled step minus the sum of its operations: Python, torch's dispatch, and views. It is
@@ -98,7 +99,7 @@ def model_of(name: str) -> Seq2Seq:
     return composed_model(node, VocabularySizes(PIECES, PIECES, joint=True), None)
 
 
-def training_step(name: str, sentences: int, length: int) -> Callable[[], None]:
+def training_step(name: str, sentences: int, length: int, precision: str) -> Callable[[], None]:
     model = model_of(name).train()
     optimizer = torch.optim.AdamW(model.parameters())
     source, mask = pad_source(torch.randint(EOS + 1, PIECES, (sentences, length - 1)).tolist())
@@ -106,8 +107,10 @@ def training_step(name: str, sentences: int, length: int) -> Callable[[], None]:
     begun = torch.cat([torch.full((sentences, 1), BOS), target[:, :-1]], dim=1)
 
     def step() -> None:
-        features = model.decode(begun, model.encode(source, mask))
-        (summed_nll(features, model.output, target, 0.1) / target.numel()).backward()
+        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16-mixed"):
+            features = model.decode(begun, model.encode(source, mask))
+            loss = summed_nll(features, model.output, target, 0.1) / target.numel()
+        loss.backward()
         optimizer.step()
         optimizer.zero_grad()
 
@@ -131,6 +134,12 @@ def cpu_seconds(work: Callable[[], object]) -> float:
     start = time.process_time()
     work()
     return time.process_time() - start
+
+
+def rate_of_products(dtype: torch.dtype) -> float:
+    """Multiplications a second in products of 1,024 x 1,024."""
+    square = torch.randn(1024, 1024, dtype=dtype)
+    return 1024**3 / min(cpu_seconds(lambda: square @ square) for _ in range(10))
 
 
 def smallest_operation() -> float:
@@ -170,19 +179,28 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sentences", type=int, default=64, help="sentences per training step, each with 32 pieces")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--precision", choices=["32-true", "bf16-mixed"], default="32-true", help="of training")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    square = torch.randn(1024, 1024)
-    rate = 1024**3 / min(cpu_seconds(lambda: square @ square) for _ in range(10))
+    rates = {"32-true": rate_of_products(torch.float32)}
+    if options.precision == "bf16-mixed":
+        rates["bf16-mixed"] = rate_of_products(torch.bfloat16)
     columns = {
         f"{name}, {kind}": budget(step, parts, options.rounds, rate)
         for name in ("transformer", "luong")
-        for kind, step, parts in (
-            ("training", training_step(name, options.sentences, 32), 1),
-            ("search", search_of_one_sentence(name), STEPS),
+        for kind, step, parts, rate in (
+            (
+                f"training, {options.precision}",
+                training_step(name, options.sentences, 32, options.precision),
+                1,
+                rates[options.precision],
+            ),
+            ("search", search_of_one_sentence(name), STEPS, rates["32-true"]),
         )
     }
-    print(f"float32 products of 1,024 x 1,024: {2 * rate / 1e9:.0f} GFLOP/s with one thread\n")
+    for precision, rate in rates.items():
+        print(f"{precision} products of 1,024 x 1,024: {2 * rate / 1e9:.0f} GFLOP/s with one thread")
+    print()
     print("| ms | " + " | ".join(columns) + " |")
     print("|---|" + "---|" * len(columns))
     for row in next(iter(columns.values())):
