@@ -119,8 +119,7 @@ def documents(maker: Maker) -> None:
     with TemporaryDirectory() as name:
         boundaries = Path(name) / "in.doc"
         boundaries.write_text("a\n" * 4, encoding="utf-8")
-        overrides = f"documents={boundaries}", "lines=[4]"
-        maker.exported("documents.png", "documents", text, 4, "decoder_sentences", *overrides)
+        maker.exported("documents.png", "documents", text, 4, "decoder_sentences", f"documents={boundaries}")
 
 
 def study(name: str) -> Callable[[Maker], None]:

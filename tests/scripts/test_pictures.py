@@ -1,7 +1,10 @@
 """scripts/studies/pictures.py: one command for every picture of the documents."""
 
+from pathlib import Path
+
 import pytest
 
+from nmt.cli.compose import configuration
 from nmt.errors import Mistake
 from scripts.studies import pictures
 from scripts.studies.diagrams import IMAGES
@@ -30,6 +33,24 @@ def test_the_run_of_documents_starts_from_one_of_sentences(tmp_path, monkeypatch
     pictures.Maker(tmp_path, tmp_path).run("documents")
     assert [words[0] for words in commands] == ["nmt.train", "nmt.train"]
     assert f"start_from={tmp_path / 'sentences'}" in commands[1]
+
+
+def test_every_command_can_be_read(tmp_path, monkeypatch) -> None:
+    read = []
+
+    def command(_, module: str, *words: str) -> None:
+        if module.startswith("nmt."):
+            read.append((module, configuration(module.removeprefix("nmt."), words)))
+        for folder in (Path(word.removeprefix("out=")) for word in words if word.startswith("out=")):
+            (folder / "pictures").mkdir(parents=True)
+            for line in (1, 4):
+                (folder / "pictures" / f"{line:05}.site.png").write_bytes(b"")
+
+    monkeypatch.setattr(pictures.Maker, "command", command)
+    names = [name for name in pictures.PICTURES if name != "lab"]  # lab needs a browser and runs no command
+    pictures.main([*names, "--out", str(tmp_path / "out"), "--runs", str(tmp_path / "runs")])
+    assert [module for module, _ in read].count("nmt.export_attention") == 3
+    assert {Path(config["run_dir"]).name for module, config in read if module == "nmt.train"} == {*pictures.MODELS}
 
 
 def test_an_unknown_picture_is_refused(tmp_path) -> None:
