@@ -29,6 +29,7 @@ from nmt.attention import Attention, MultiHeadAttention, causal_mask
 from nmt.attention.normalizers import Softmax
 from nmt.attention.scorers import ScaledDot
 from nmt.attention.windows import Global
+from nmt.kernels.vocabulary_loss import summed_nll
 from nmt.models import Transformer
 from nmt.models.embeddings import sinusoids
 from nmt.models.norms import LayerNorm
@@ -80,12 +81,17 @@ torch.testing.assert_close(context[0, 0], torch.softmax(Q @ K.T / math.sqrt(8), 
 
 # %% [markdown]
 # Why the root (footnote 4)? If the components of $q$ and $k$ are independent with mean 0 and variance 1, the variance
-# of $q \cdot k = \sum_{i=1}^{d_k} q_i k_i$ is $d_k$. Without the root, the softmax of wide heads is almost one-hot:
+# of $q \cdot k = \sum_{i=1}^{d_k} q_i k_i$ is $d_k$. Without the root, the softmax of wide heads is almost one-hot, and
+# its gradients are very small; the authors suspect that this is why unscaled scores do worse in wide heads:
 
 # %%
 wide_q, wide_k = torch.randn(1000, 256), torch.randn(1000, 256)
 products = (wide_q * wide_k).sum(dim=-1)
 print(f"variance of q . k: {products.var():.0f}; after division by the root: {(products / math.sqrt(256)).var():.2f}")
+scores = wide_q @ wide_k[:8].T
+for name, scaled in {"without the root": scores, "with the root": scores / math.sqrt(256)}.items():
+    a = torch.softmax(scaled, dim=-1)  # the derivative of a weight with respect to its own score is a (1 - a)
+    print(f"{name}: largest of eight weights {a.amax(dim=-1).mean():.2f}, derivative {(a * (1 - a)).mean():.3f}")
 
 # %% [markdown]
 # ## Multi-head attention: section 3.2.2
@@ -94,8 +100,10 @@ print(f"variance of q . k: {products.var():.0f}; after division by the root: {(p
 #
 # $$\mathrm{head}_i = \mathrm{Attention}(Q W_i^Q, K W_i^K, V W_i^V)$$
 #
-# One linear layer computes the $W_i^Q$ of all heads; `_split` gives each head its part of the width. (Reshaping
-# without the transposition would mix positions with heads, a common mistake.) The layers also have biases.
+# One linear layer computes the $W_i^Q$ of all heads; `_split` gives each head its part of the width. (Reshaping without
+# the transposition would mix positions with heads, a common mistake.) Here the layers also have biases; the paper's are
+# plain matrices. Because each head has a part of the width, $d_k = d_v = d_{\mathrm{model}} / h$, all of them together
+# cost about as much as one head of the whole width.
 #
 # ```{literalinclude} ../../nmt/attention/multihead.py
 # :pyobject: MultiHeadAttention
@@ -113,10 +121,16 @@ with torch.no_grad():
     torch.testing.assert_close(heads(x, heads.project(y), everything)[0], heads.output(torch.cat(contexts, dim=-1)))
 
 # %% [markdown]
-# ## The mask of the decoder: section 3.2.3
+# ## Three uses, and the mask of the decoder: section 3.2.3
+#
+# - **Encoder self-attention**: queries, keys and values are the states of the source.
+# - **Decoder self-attention**: all three are the states of the target so far.
+# - **Cross attention**: the queries come from the decoder, keys and values from the encoder, as in Bahdanau's and
+#   Luong's models.
 #
 # Position $t$ of the decoder's self-attention must not see later positions. The paper sets their scores to $-\infty$
-# before the softmax; here a mask says who may see whom, and blocked weights are exactly 0.
+# before the softmax; here a mask says who may see whom, and blocked weights are exactly 0. Because the decoder reads
+# the target shifted by one position, a position never sees the word that it has to predict (section 3.1).
 #
 # ```{literalinclude} ../../nmt/attention/masks.py
 # :pyobject: causal_mask
@@ -162,8 +176,10 @@ with torch.no_grad():
 # $$PE_{(pos, 2i)} = \sin(pos / 10000^{2i/d_{\mathrm{model}}}), \qquad
 # PE_{(pos, 2i+1)} = \cos(pos / 10000^{2i/d_{\mathrm{model}}})$$
 #
-# (Some tutorials print the sine twice.) The output layer has the weights of the embeddings: in the paper one matrix for
-# both languages and the output, here, with a vocabulary for each language, the target's for the output.
+# For a fixed distance $k$, $PE_{pos+k}$ is a linear function of $PE_{pos}$: each pair of sine and cosine is rotated by
+# the same angle, wherever $pos$ is. Learned positions did as well (table 3, row E). The output layer has the weights of
+# the embeddings: in the paper one matrix for both languages and the output, here, with a vocabulary for each language,
+# the target's for the output.
 #
 # ```{literalinclude} ../../nmt/models/embeddings.py
 # :pyobject: sinusoids
@@ -181,7 +197,12 @@ for pos in range(3):
     for i in range(2):
         angle = pos / 10000 ** (2 * i / 4)
         torch.testing.assert_close(positions[pos, 2 * i : 2 * i + 2], torch.tensor([math.sin(angle), math.cos(angle)]))
+for i in range(2):  # from position 1 to 2 as from 0 to 1
+    sine, cosine = positions[1, 2 * i], positions[1, 2 * i + 1]
+    rotation = torch.tensor([[cosine, sine], [-sine, cosine]])
+    torch.testing.assert_close(positions[2, 2 * i : 2 * i + 2], rotation @ positions[1, 2 * i : 2 * i + 2])
 print(positions.numpy().round(3))
+assert model.output.weight is model.target_embedding.weight
 
 # %% [markdown]
 # ## The decoder, and training: sections 3.1 and 5.3
@@ -193,7 +214,7 @@ print(positions.numpy().round(3))
 # :language: python
 # ```
 #
-# The learning rate rises for `warmup` steps and then falls:
+# The learning rate rises linearly for `warmup` steps (4,000 in the paper), then falls with the root of the step:
 #
 # $$lrate = d_{\mathrm{model}}^{-0.5} \cdot \min(step\_num^{-0.5}, step\_num \cdot warmup\_steps^{-1.5}) \qquad (3)$$
 #
@@ -205,8 +226,27 @@ print(positions.numpy().round(3))
 # %%
 optimizer = torch.optim.Adam([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
 schedule = noam(optimizer, dim=512, warmup=4000)
-assert math.isclose(schedule.get_last_lr()[0], 512**-0.5 * min(1**-0.5, 1 * 4000**-1.5))
-print(f"rate at step 1: {schedule.get_last_lr()[0]:.2e}, highest, at step 4000: {512**-0.5 * 4000**-0.5:.2e}")
+for step in range(1, 16_001):
+    rate = schedule.get_last_lr()[0]
+    assert math.isclose(rate, 512**-0.5 * min(step**-0.5, step * 4000**-1.5))  # equation 3
+    if step in (1, 4000, 16_000):
+        print(f"rate at step {step}: {rate:.2e}")
+    optimizer.step()
+    schedule.step()
+
+# %% [markdown]
+# ## Regularization: section 5.4
+#
+# Dropout of 0.1 is applied to the output of each sub-layer before it is added and normalized, and to the sums of
+# embeddings and positions. With label smoothing, $\epsilon_{ls} = 0.1$, the target is not one word with probability 1:
+# the word has $1 - \epsilon_{ls}$, and every entry of the vocabulary gets $\epsilon_{ls} / V$ in addition. The model
+# learns to be less sure, which makes the perplexity worse and the translations better.
+
+# %%
+features, output, words = torch.randn(1, 4, 8), torch.nn.Linear(8, 10, bias=False), torch.tensor([[3, 1, 4, 1]])
+smoothed = 0.9 * torch.nn.functional.one_hot(words, 10) + 0.1 / 10
+expected = -(smoothed * output(features).log_softmax(dim=-1)).sum()
+torch.testing.assert_close(summed_nll(features, output, words, label_smoothing=0.1), expected)
 
 # %% [markdown]
 # ## A small run
@@ -227,20 +267,35 @@ axes = tiny_language.attend(model).plot(layer=1, title="Transformer: cross atten
 axes = tiny_language.attend(model, site="decoder_self").plot(layer=0, title="Decoder self-attention of layer 1")
 
 # %% [markdown]
+# ## What the paper found
+#
+# 28.4 BLEU from English to German with the big model (table 2), and, with the base model on newstest2013 (table 3):
+#
+# | | perplexity | BLEU |
+# | --- | --- | --- |
+# | base: 8 heads, dropout 0.1, smoothing 0.1 | 4.92 | 25.8 |
+# | one head | | 24.9 |
+# | 32 heads | | 25.4 |
+# | heads with $d_k = 16$ instead of 64 | | 25.1 |
+# | no dropout | | 24.6 |
+# | no label smoothing | 4.67 | 25.3 |
+# | learned positions | | 25.7 |
+#
 # ## What the paper does differently
 #
 # - **Sizes** of the base model (sections 3.1 to 3.3): $N = 6$ layers in each stack, $d_{\mathrm{model}} = 512$,
 #   $d_{ff} = 2048$, $h = 8$ heads of $d_k = d_v = 64$. Here: 2 layers, 48, 96, and 4 heads of 12.
 # - **Dropout** (5.4): 0.1, on the output of each sub-layer and on the sums of embeddings and positions. Here: none.
-#   `nmt` otherwise also applies it to attention weights and inside the feed-forward network, as tensor2tensor does.
+#   `nmt` otherwise also applies it to attention weights and inside the feed-forward network, as later settings of
+#   tensor2tensor, its authors' own program, do.
 # - **Training** (5.1 to 5.4): Adam with $\beta_1 = 0.9$, $\beta_2 = 0.98$, $\epsilon = 10^{-9}$ and the rate of (3),
 #   about 25,000 tokens of each side per update, label smoothing of 0.1. Here: a fixed rate, 32 sentences, no smoothing.
-# - **Translation** (6.1): the mean of the last five checkpoints, a beam of 4, a length penalty of 0.6, and at most 50
-#   pieces more than the source. Here: one model, greedy search.
+# - **Translation** with the base model (6.1): the mean of the last five checkpoints, a beam of 4, a length penalty of
+#   0.6, and at most 50 pieces more than the source. Here: one model, greedy search.
 #
 # `python -m nmt.train model=transformer` trains the Transformer on the embedded corpus, with layer norm *before* each
 # sub-layer unless `model.norm_first=false`. `experiment=transformer_base_iwslt15` has the base model's sizes, and the
-# pre-norm and warm-up of tensor2tensor, its authors' own program.
+# pre-norm, warm-up and $\beta_2$ of tensor2tensor.
 #
 # ## A worked example from courses
 #

@@ -205,7 +205,7 @@ class NoScore(InnerProduct):
 
 
 class Additive(Scorer):
-    """v . tanh(W q + U k), without biases, as in the paper (Bahdanau et al. 2015, appendix A.1.2)."""
+    """v . tanh(W q + U k), without biases, as in the paper's equation (Bahdanau et al. 2015, appendix A.1.2)."""
 
     def __init__(self, query_dim: int, key_dim: int, num_heads: int, hidden_dim: int | None = None) -> None:
         super().__init__()

@@ -88,7 +88,7 @@ class Bidirectional(RecurrentEncoder):
 
 class Reversed(RecurrentEncoder):
     """Reads the pieces from the last to the first, then EOS, and hands its final states to the decoder unchanged
-    (Luong et al. 2015, section 4.1; Sutskever et al. 2014).
+    (Luong et al. 2015, section 4.2; Sutskever et al. 2014).
     """
 
     hands_over_states = True
