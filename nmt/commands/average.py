@@ -8,6 +8,7 @@ from nmt.commands.average_settings import AverageSettings
 from nmt.config.job import Job
 from nmt.errors import Mistake
 from nmt.files import check_folder, check_writable, locked
+from nmt.insight.unknown_words import known_words
 from nmt.models.embeddings import with_plain_weights
 from nmt.runs.directory import RunDirectory
 from nmt.runs.load import LoadedRun, build_model, choose_device, load_run, save_weights
@@ -36,7 +37,7 @@ def average(job: Job[AverageSettings]) -> None:
     check_writable("out", out.path)
     out.require_free(settings.overwrite)
     before = out.state()
-    words = source.directory.source_words()
+    words = known_words(source.directory)
     logger.info("Averaging %s", ", ".join(file.name for file in files))
     weights = {name.removeprefix("model."): tensor for name, tensor in mean_weights(files).items()}
     model = build_model(source.settings.model, source.tokenizers, source.settings.context.model)

@@ -77,7 +77,8 @@ def store_source_words(run: LoadedRun, cache_dir: Path) -> None:
     start, counts = run.settings.start_from, training_counts(run, cache_dir)
     earlier = known_words(RunDirectory(named_run(start))) if start else frozenset[str]()
     if earlier is None:
-        logger.info("The lab will not name unknown words, because %s does not store those that it has seen", start)
+        message = "The lab will not name unknown words, because the words that %s saw in training are not available"
+        logger.info(message, start)
     elif not counts:
         logger.info("The lab will not name unknown words, because the training text is missing")
     elif not run.directory.write_source_words(earlier.union(*map(folded_words, counts))):

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from safetensors.torch import save_file
 
+from nmt.insight.unknown_words import known_words
 from nmt.runs.directory import RunDirectory
 from nmt.runs.load import LoadedRun
 from nmt.runs.weights import in_8_bits, read_weights
@@ -20,6 +21,6 @@ def write_small_run(run: LoadedRun, folder: Path, quantization: str) -> None:
     # From the file, because the model in memory may have been converted for a faster search.
     weights = read_weights(run.directory.weights)
     save_file(in_8_bits(weights) if quantization == "int8" else weights, small.weights)
-    small.write_source_words(run.directory.source_words() or ())
+    small.write_source_words(known_words(run.directory) or ())
     small.write_metrics(run.directory.metrics())
     small.weights.chmod((folder / "config.yaml").stat().st_mode)  # safetensors makes files that only the owner can read

@@ -5,7 +5,7 @@ import re
 from functools import lru_cache
 from pathlib import Path
 
-from nmt.errors import Mistake
+from nmt.errors import CheckFailed, Mistake
 from nmt.runs.directory import RunDirectory
 from nmt.runs.load import LoadedRun
 from nmt.text import normalize
@@ -34,15 +34,22 @@ def unknown_words(run: LoadedRun, text: str) -> list[str]:
 
 
 def known_words(directory: RunDirectory) -> frozenset[str] | None:
-    """The words of a run's training sources, case-folded; None if they are not stored or their file is damaged."""
-    file = directory.words
-    return _read(directory.path, file.stat().st_mtime_ns) if file.is_file() else None
+    """The words of a run's training sources, case-folded; None if they are not stored or their file cannot be read."""
+    try:
+        return _read(directory.path, directory.words.stat().st_mtime_ns)
+    except FileNotFoundError:
+        return None
+    except (Mistake, CheckFailed, OSError) as error:  # translation works without the list
+        _warn(f"Unknown words will not be named, because {error}")
+        return None
 
 
 @lru_cache(maxsize=4)
 def _read(path: Path, changed: int) -> frozenset[str] | None:
-    try:
-        return RunDirectory(path).source_words()
-    except Mistake as error:  # translation works without the list
-        logger.warning("Unknown words are not named: %s", error)
-        return None
+    return RunDirectory(path).source_words()
+
+
+@lru_cache(maxsize=64)
+def _warn(message: str) -> None:
+    """Warns once: a server asks for the words of the same run with each translation."""
+    logger.warning(message)

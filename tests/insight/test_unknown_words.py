@@ -1,5 +1,7 @@
 """The words that a run never saw in training."""
 
+import errno
+import os
 import shutil
 from pathlib import Path
 
@@ -67,17 +69,38 @@ def test_no_words_are_stored_if_the_corpus_is_gone(
     assert known_words(run.directory) is None
 
 
-def test_a_damaged_list_of_words_is_reported_once_and_not_used(
-    run: LoadedRun, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_too_many_words_are_not_stored(run: LoadedRun) -> None:
     run.directory.words.unlink()
-    run.directory.write_source_words({"x" * 2**23})
+    assert not run.directory.write_source_words({"x" * 2**23})
     assert not run.directory.words.exists()
-    with run.directory.words.open("wb") as file:
-        file.truncate(2**23 + 1)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"x" * (2**23 + 1), " has 8,388,609 bytes, but such a file never has more than 8,388,608"),
+        (b"one\ntw\xff\n", ", line 2 is not UTF-8 (invalid start byte)"),
+        (b"", " is empty"),
+    ],
+)
+def test_a_damaged_list_of_words_is_reported_once_and_not_used(
+    run: LoadedRun, caplog: pytest.LogCaptureFixture, content: bytes, reason: str
+) -> None:
+    run.directory.words.write_bytes(content)
     for _ in range(2):
         assert unknown_words(run, "parliament") == []
-    assert [record.getMessage() for record in caplog.records] == [
-        f"Unknown words are not named: {run.directory.words} has 8,388,609 bytes, "
-        "but such a file never has more than 8,388,608: copy the original file back."
-    ]
+    (message,) = (record.getMessage() for record in caplog.records)
+    assert message.startswith(f"Unknown words will not be named, because {run.directory.words}{reason}")
+
+
+def test_a_list_of_words_that_cannot_be_read_is_read_again_later(
+    run: LoadedRun, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: Path) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("nmt.runs.directory.read_lines", fail)
+        assert unknown_words(run, "parliament") == []
+    assert "Input/output error" in caplog.text
+    assert unknown_words(run, "parliament") == ["parliament"]

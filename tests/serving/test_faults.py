@@ -66,6 +66,15 @@ def test_a_run_that_cannot_be_loaded_is_unavailable_until_it_can(changed: tuple[
         assert client.post("/translate", json=ASKED).status_code == 200
 
 
+def test_the_lab_translates_although_the_list_of_words_is_damaged(changed: tuple[Gallery, Path]) -> None:
+    gallery, run = changed
+    (run / "source_words.txt").write_bytes(b"\xff")
+    service = Service(gallery, Batcher(gallery, 400, 0.0, 100), LIMITS, Access(frozenset(), None, ()))
+    with TestClient(application(service), base_url="http://localhost") as client:
+        answer = client.post("/v1/translate/stream", json={"text": "one parliament"})
+    assert '"unknown_words":[]' in answer.text.replace(" ", "")
+
+
 def test_a_run_that_failed_is_tried_again_after_some_seconds(
     changed: tuple[Gallery, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
