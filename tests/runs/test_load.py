@@ -1,5 +1,7 @@
 """From a configuration to objects."""
 
+import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -87,6 +89,23 @@ def test_whoever_may_read_the_run_may_read_its_weights(
     modes = {path.name: path.stat().st_mode for path in tmp_path.iterdir()}
     assert modes["model.safetensors"] == modes["config.yaml"]
     assert len(modes) == 2
+
+
+def test_a_process_that_is_killed_while_it_saves_leaves_nothing_for_the_next_one(
+    config: dict[str, Any], tokenizers: TokenizerPair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(_: torch.nn.Module, path: str) -> None:
+        Path(path).with_name(".tmp123456").touch()  # as safetensors does
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    model, file = build_model(config["model"], tokenizers), tmp_path / "model.safetensors"
+    if (process := os.fork()) == 0:
+        monkeypatch.setattr("safetensors.torch.save_model", killed)
+        save_weights(model, file)
+    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == -signal.SIGKILL
+    assert not file.exists()
+    save_weights(model, file)
+    assert list(tmp_path.rglob("*")) == [file]
 
 
 def test_changes_that_are_none_keep_the_stored_search(config: dict[str, Any]) -> None:
