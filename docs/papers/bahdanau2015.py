@@ -51,9 +51,9 @@ model = Bahdanau(
 # %% [markdown]
 # ## The encoder: section 3.2 and appendix A.2.1
 #
-# Without attention, the decoder sees one vector $c$ for the whole source, whatever its length (section 2.1): "if we fix
-# $c_i$ to $\overrightarrow{h}_{T_x}$" (A.2.2), this model becomes that one. With attention, the source stays a sequence
-# of vectors.
+# Without attention, the decoder sees one vector $c$ for the whole source, whatever its length (section 2.1). "If we fix
+# $c_i$ to $\overrightarrow{h}_{T_x}$" (A.2.2), this model becomes the RNN Encoder–Decoder of that section. With
+# attention, the source stays a sequence of vectors.
 #
 # A bidirectional recurrent network reads the source. The annotation of word $j$ joins the states of both directions, so
 # it summarizes the words before and after it (equation 7 of A.2.1 writes the same, with $i$ for $j$):
@@ -105,7 +105,7 @@ print("e =", e.numpy().round(3))
 # $$c_i = \sum_{j=1}^{T_x} \alpha_{ij} h_j \qquad (5)$$
 #
 # $\alpha_{ij}$ can be read as the probability that word $i$ is aligned to word $j$, and $c_i$ as the expected
-# annotation. But the alignment is no latent variable, as in traditional translation models: it is soft, and the
+# annotation. But unlike in traditional translation models, the alignment is not a latent variable: it is soft, and the
 # gradient of the loss passes through it, so it is trained together with the translation (section 3.1).
 #
 # The normalizer computes (6), and the last line of the attention computes (5). The window does nothing here.
@@ -165,9 +165,9 @@ print("alpha =", alpha.numpy().round(3), " c =", (alpha @ h).numpy().round(3))
 # $$p(y_i \mid s_i, y_{i-1}, c_i) \propto \exp(y_i^\top W_o t_i)$$
 #
 # The paper contradicts itself here: equation 4 and the left side above have $s_i$, the readout has $s_{i-1}$. The code
-# follows the readout, as the authors' program, GroundHog, does. Luong et al. (section 3.1) describe the model in that
-# order too. The paper leaves the biases out of its equations; the code has them, except in the alignment model, as in
-# GroundHog.
+# follows the readout, as the authors' program, [GroundHog](https://github.com/lisa-groundhog/GroundHog), does. Luong et
+# al. (section 3.1) describe it with $s_i$: the new state goes through the maxout layer. The paper leaves the biases out
+# of its equations. The code has biases everywhere except in the alignment model, which has none in GroundHog either.
 #
 # ```{literalinclude} ../../nmt/models/bahdanau.py
 # :pyobject: Bahdanau.read_out
@@ -193,7 +193,7 @@ with torch.no_grad():
     alpha = torch.softmax(torch.tanh(W_a @ s0 + h @ U_a.T) @ v_a, dim=0)
     c = alpha @ h
 
-    # Each matrix of the cell is [W C]. r multiplies U s_0 with its bias, and z is the paper's 1 - z.
+    # weight_ih holds [W C] of each gate, weight_hh holds U. r also multiplies U's bias, and z is the paper's 1 - z.
     of_input = (model.cell.weight_ih @ torch.cat([y, c]) + model.cell.bias_ih).chunk(3)
     of_state = (model.cell.weight_hh @ s0 + model.cell.bias_hh).chunk(3)
     r, z = (torch.sigmoid(of_input[gate] + of_state[gate]) for gate in (0, 1))
@@ -211,7 +211,7 @@ print("alpha =", alpha.numpy().round(3), "before training")
 # The language of `docs/papers/tiny_language.py` has 3,600 sentences, such as "a black cat sees a small dog", in
 # Vietnamese "một con mèo đen thấy một con chó nhỏ": the adjective follows the noun, and "con" is a classifier. This
 # sentence is left out of training. The paper's example is of the same kind: it finds "European Economic Area" from the
-# last word to the first in "zone économique européenne" (section 5.2.1, figure 3). It takes a few seconds:
+# last word to the first in "zone économique européenne" (section 5.2.1, figure 3). Training takes a few seconds:
 
 # %%
 loss = tiny_language.train(model)
@@ -231,8 +231,8 @@ axes = cross.plot(title="Bahdanau: each row is the word that the step predicts")
 #
 # ## What the paper found
 #
-# BLEU from English to French (table 1; newstest-2014; sentences of up to 50 words in training). "Known words": only the
-# sentences without [UNK].
+# BLEU from English to French (table 1; newstest-2014; sentences of up to 50 words in training). "Known words": only
+# sentences without an unknown word in source and reference, and the models must not write [UNK].
 #
 # | | all sentences | known words |
 # | --- | --- | --- |
@@ -241,8 +241,8 @@ axes = cross.plot(title="Bahdanau: each row is the word that the step predicts")
 # | the same, trained much longer | 28.45 | 36.15 |
 # | Moses, a phrase-based system with more text | 33.30 | 35.63 |
 #
-# Without attention, quality falls as sentences get longer; with it, sentences of 50 and more words are translated no
-# worse than short ones (figure 2).
+# Without attention, quality falls as sentences get longer. With it, RNNsearch-50 translates sentences of 50 and more
+# words no worse than short ones (section 5.1, figure 2).
 #
 # ## What the paper does differently
 #

@@ -65,8 +65,8 @@ def luong(window=Global):
 # $$p(y_t \mid y_{<t}, x) = \mathrm{softmax}(W_s \tilde h_t) \qquad (6)$$
 #
 # With input feeding (section 3.3), $\tilde h_{t-1}$ is concatenated with the next input, so that the decoder knows what
-# it attended to before; at the first step it is 0. This also makes the network deep along the sentence. With several
-# layers, $h_t$ and $\bar h_s$ are the states of the top layer.
+# it attended to before; at the first step it is 0. Input feeding also makes the network deep along the sentence. With
+# several layers, $h_t$ and $\bar h_s$ are the states of the top layer.
 #
 # ```{literalinclude} ../../nmt/models/luong.py
 # :pyobject: Luong.advance
@@ -165,10 +165,10 @@ print("a_2 =", a.numpy().round(3), "before training")
 # %% [markdown]
 # ## Local attention: section 3.2
 #
-# Global attention looks at every word for every step, which is expensive for long texts. Xu et al. 2015 choose one
-# place in a picture (hard attention), but a choice cannot be differentiated. Local attention is between the two: a step
-# sees only the source positions in $[p_t - D, p_t + D]$. With local-m, $p_t = t$. With local-p, the center is
-# predicted; $S$ is the length of the source:
+# Global attention looks at every word for every step, which is expensive for long texts. [Xu et al.
+# 2015](../reference/bibliography.md#xu-2015) choose one place in a picture (hard attention), but a choice cannot be
+# differentiated. Local attention is between the two: a step sees only the source positions in $[p_t - D, p_t + D]$.
+# With local-m, $p_t = t$. With local-p, the center is predicted; $S$ is the length of the source:
 #
 # $$p_t = S \cdot \mathrm{sigmoid}(v_p^\top \tanh(W_p h_t)) \qquad (9)$$
 #
@@ -178,10 +178,10 @@ print("a_2 =", a.numpy().round(3), "before training")
 # In (10), `align` is the softmax inside the window. The products are not normalized again (footnote 10 calls it a
 # truncated Gaussian that modifies the weights), so a row sums to at most 1.
 #
-# Two details differ. For local-m past the end of the source, where the paper's window becomes narrower (footnote 8) and
-# at last empty, the code keeps the center at the last position, EOS. The paper gives local-p $2D + 1$ weights, and its
-# authors' program rounds $p_t$ down for the window; in the code, $p_t$ stays a real number, so a window usually has
-# $2D$ positions.
+# Two details differ. For local-m past the end of the source, the paper's window becomes narrower (footnote 8) and at
+# last empty. The code keeps the center at the last position, EOS, as the authors' program,
+# [nmt.hybrid](https://github.com/lmthang/nmt.hybrid), does. The paper gives local-p $2D + 1$ weights, and that program
+# rounds $p_t$ down for the window. In the code, $p_t$ stays a real number, so a window usually has $2D$ positions.
 #
 # ```{literalinclude} ../../nmt/attention/windows.py
 # :pyobject: LocalM.forward
@@ -244,10 +244,10 @@ axes = maps["local-m, D = 1"].plot(title="Luong, local-m with D = 1")
 #
 # ## What the paper found
 #
-# BLEU from English to German (table 1, newstest2014): 11.3 without attention, 12.6 with a reversed source, 14.0 with
-# dropout, 16.8 with global attention (location), 18.1 with input feeding, 19.0 with local-p (general) instead, 20.9
-# when unknown words are replaced, 23.0 with eight models. In table 4, dot is the best score for global attention and
-# general for local attention, and location learns poor alignments.
+# Tokenized BLEU from English to German (table 1, newstest2014), each change added to those before: 11.3 without
+# attention, 12.6 with a reversed source, 14.0 with dropout, 16.8 with global attention (location), 18.1 with input
+# feeding, 19.0 with local-p (general) instead, 20.9 when unknown words are replaced, 23.0 with eight models. In table
+# 4, dot is the best score for global attention and general for local attention, and location learns poor alignments.
 #
 # ## What the paper does differently
 #
@@ -261,8 +261,8 @@ axes = maps["local-m, D = 1"].plot(title="Luong, local-m with D = 1")
 #   sentences.
 #
 # Where the paper needs links between words, as for replacing unknown ones, it assigns the map of step $t$ to the word
-# that the step reads, and for location to the word that it predicts (footnote 14). Our pictures always show the word
-# that it predicts.
+# that the step reads, and for location to the word that it predicts (footnote 14). The pictures on this page label each
+# row with the word that the step predicts.
 #
 # See [local attention on your own sentence](../explanation/attention.md#local-attention-on-your-own-sentence), in the
 # lab or in a model that you train; `experiment=luong2015_local_p` has the paper's sizes. Next:

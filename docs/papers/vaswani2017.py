@@ -82,7 +82,8 @@ torch.testing.assert_close(context[0, 0], torch.softmax(Q @ K.T / math.sqrt(8), 
 # %% [markdown]
 # Why the root (footnote 4)? If the components of $q$ and $k$ are independent with mean 0 and variance 1, the variance
 # of $q \cdot k = \sum_{i=1}^{d_k} q_i k_i$ is $d_k$. Without the root, the softmax of wide heads is almost one-hot, and
-# its gradients are very small; the authors suspect that this is why unscaled scores do worse in wide heads:
+# its gradients are very small. The authors suspect that this is why unscaled scores do worse than additive attention
+# when $d_k$ is large (section 3.2.1):
 
 # %%
 wide_q, wide_k = torch.randn(1000, 256), torch.randn(1000, 256)
@@ -91,7 +92,7 @@ print(f"variance of q . k: {products.var():.0f}; after division by the root: {(p
 scores = wide_q @ wide_k[:8].T
 for name, scaled in {"without the root": scores, "with the root": scores / math.sqrt(256)}.items():
     a = torch.softmax(scaled, dim=-1)  # the derivative of a weight with respect to its own score is a (1 - a)
-    print(f"{name}: largest of eight weights {a.amax(dim=-1).mean():.2f}, derivative {(a * (1 - a)).mean():.3f}")
+    print(f"{name}: largest of eight weights {a.amax(dim=-1).mean():.2f}, mean derivative {(a * (1 - a)).mean():.3f}")
 
 # %% [markdown]
 # ## Multi-head attention: section 3.2.2
@@ -129,8 +130,9 @@ with torch.no_grad():
 #   Luong's models.
 #
 # Position $t$ of the decoder's self-attention must not see later positions. The paper sets their scores to $-\infty$
-# before the softmax; here a mask says who may see whom, and blocked weights are exactly 0. Because the decoder reads
-# the target shifted by one position, a position never sees the word that it has to predict (section 3.1).
+# before the softmax; here a mask says who may see whom, and blocked weights are exactly 0. The decoder also reads the
+# target shifted by one position. The mask and the shift together keep a position from seeing the word that it has to
+# predict (section 3.1).
 #
 # ```{literalinclude} ../../nmt/attention/masks.py
 # :pyobject: causal_mask
@@ -176,10 +178,10 @@ with torch.no_grad():
 # $$PE_{(pos, 2i)} = \sin(pos / 10000^{2i/d_{\mathrm{model}}}), \qquad
 # PE_{(pos, 2i+1)} = \cos(pos / 10000^{2i/d_{\mathrm{model}}})$$
 #
-# For a fixed distance $k$, $PE_{pos+k}$ is a linear function of $PE_{pos}$: each pair of sine and cosine is rotated by
-# the same angle, wherever $pos$ is. Learned positions did as well (table 3, row E). The output layer has the weights of
-# the embeddings: in the paper one matrix for both languages and the output, here, with a vocabulary for each language,
-# the target's for the output.
+# For a fixed distance $k$, $PE_{pos+k}$ is a linear function of $PE_{pos}$: the pair of sine and cosine $i$ is rotated
+# by an angle that depends on $k$ and $i$, not on $pos$. Learned positions did as well (table 3, row E). The output
+# layer has the weights of the embeddings: in the paper one matrix for both languages and the output, here, with a
+# vocabulary for each language, the target's for the output.
 #
 # ```{literalinclude} ../../nmt/models/embeddings.py
 # :pyobject: sinusoids
@@ -214,7 +216,8 @@ assert model.output.weight is model.target_embedding.weight
 # :language: python
 # ```
 #
-# The learning rate rises linearly for `warmup` steps (4,000 in the paper), then falls with the root of the step:
+# The learning rate rises linearly for `warmup` steps (4,000 in the paper), then falls with the inverse square root of
+# the step:
 #
 # $$lrate = d_{\mathrm{model}}^{-0.5} \cdot \min(step\_num^{-0.5}, step\_num \cdot warmup\_steps^{-1.5}) \qquad (3)$$
 #
@@ -237,10 +240,11 @@ for step in range(1, 16_001):
 # %% [markdown]
 # ## Regularization: section 5.4
 #
-# Dropout of 0.1 is applied to the output of each sub-layer before it is added and normalized, and to the sums of
-# embeddings and positions. With label smoothing, $\epsilon_{ls} = 0.1$, the target is not one word with probability 1:
-# the word has $1 - \epsilon_{ls}$, and every entry of the vocabulary gets $\epsilon_{ls} / V$ in addition. The model
-# learns to be less sure, which makes the perplexity worse and the translations better.
+# Dropout, 0.1 in the base model, is applied to the output of each sub-layer before it is added and normalized, and to
+# the sums of embeddings and positions. With label smoothing ([Szegedy et al.
+# 2016](../reference/bibliography.md#szegedy-2016), section 7), $\epsilon_{ls} = 0.1$, the target is not one word with
+# probability 1: the word has $1 - \epsilon_{ls}$, and every entry of the vocabulary gets $\epsilon_{ls} / V$ in
+# addition. The model learns to be less sure, which makes the perplexity worse and the translations better.
 
 # %%
 features, output, words = torch.randn(1, 4, 8), torch.nn.Linear(8, 10, bias=False), torch.tensor([[3, 1, 4, 1]])
@@ -271,15 +275,15 @@ axes = tiny_language.attend(model, site="decoder_self").plot(layer=0, title="Dec
 #
 # 28.4 BLEU from English to German with the big model (table 2), and, with the base model on newstest2013 (table 3):
 #
-# | | perplexity | BLEU |
+# | | perplexity per piece | BLEU |
 # | --- | --- | --- |
 # | base: 8 heads, dropout 0.1, smoothing 0.1 | 4.92 | 25.8 |
-# | one head | | 24.9 |
-# | 32 heads | | 25.4 |
-# | heads with $d_k = 16$ instead of 64 | | 25.1 |
-# | no dropout | | 24.6 |
+# | one head of $d_k = 512$ | 5.29 | 24.9 |
+# | 32 heads of $d_k = 16$ | 5.01 | 25.4 |
+# | 8 heads with $d_k = 16$ instead of 64 | 5.16 | 25.1 |
+# | no dropout | 5.77 | 24.6 |
 # | no label smoothing | 4.67 | 25.3 |
-# | learned positions | | 25.7 |
+# | learned positions | 4.92 | 25.7 |
 #
 # ## What the paper does differently
 #
@@ -287,7 +291,7 @@ axes = tiny_language.attend(model, site="decoder_self").plot(layer=0, title="Dec
 #   $d_{ff} = 2048$, $h = 8$ heads of $d_k = d_v = 64$. Here: 2 layers, 48, 96, and 4 heads of 12.
 # - **Dropout** (5.4): 0.1, on the output of each sub-layer and on the sums of embeddings and positions. Here: none.
 #   `nmt` otherwise also applies it to attention weights and inside the feed-forward network, as later settings of
-#   tensor2tensor, its authors' own program, do.
+#   [tensor2tensor](https://github.com/tensorflow/tensor2tensor), the authors' own program, do.
 # - **Training** (5.1 to 5.4): Adam with $\beta_1 = 0.9$, $\beta_2 = 0.98$, $\epsilon = 10^{-9}$ and the rate of (3),
 #   about 25,000 tokens of each side per update, label smoothing of 0.1. Here: a fixed rate, 32 sentences, no smoothing.
 # - **Translation** with the base model (6.1): the mean of the last five checkpoints, a beam of 4, a length penalty of

@@ -5,6 +5,7 @@
 
 All figures are CPU milliseconds of one thread, which other work on the machine changes less than elapsed time. A
 training step reads random sentences (dropout 0.1); a search step extends five hypotheses of one sentence in float32.
+The rate of bfloat16 is that of products of two bfloat16 matrices, without the casts that autocast adds.
 Each operation is timed by itself, minus the time that a view takes, which is the overhead of timing. Profiled steps
 alternate with unprofiled ones, and the fastest of each kind counts, because other work can only slow a step down.
 "Python and calls" is the unprofiled step minus the sum of its operations: Python, torch's dispatch, and views. It is
@@ -137,7 +138,7 @@ def cpu_seconds(work: Callable[[], object]) -> float:
 
 
 def rate_of_products(dtype: torch.dtype) -> float:
-    """Multiplications a second in products of 1,024 x 1,024."""
+    """Multiplications per second in products of 1,024 x 1,024."""
     square = torch.randn(1024, 1024, dtype=dtype)
     return 1024**3 / min(cpu_seconds(lambda: square @ square) for _ in range(10))
 
@@ -152,7 +153,7 @@ def smallest_operation() -> float:
 
 
 def budget(step: Callable[[], None], parts: int, rounds: int, rate: float) -> dict[str, float]:
-    """Milliseconds of each kind, for a step that counts as `parts` of them; `rate` is in multiplications a second."""
+    """Milliseconds of each kind, for a step that counts as `parts` of them; `rate` is in multiplications per second."""
     step()
     smallest = smallest_operation()
     totals, measured = list[float](), list[MeasuredOperations]()
@@ -179,12 +180,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sentences", type=int, default=64, help="sentences per training step, each with 32 pieces")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--precision", choices=["32-true", "bf16-mixed"], default="32-true", help="of training")
+    parser.add_argument(
+        "--precision", choices=["32-true", "bf16-mixed"], default="32-true", help="of the training step"
+    )
     options = parser.parse_args()
     torch.set_num_threads(1)
-    rates = {"32-true": rate_of_products(torch.float32)}
-    if options.precision == "bf16-mixed":
-        rates["bf16-mixed"] = rate_of_products(torch.bfloat16)
+    training_type = torch.bfloat16 if options.precision == "bf16-mixed" else torch.float32
+    rates = {dtype: rate_of_products(dtype) for dtype in dict.fromkeys([torch.float32, training_type])}
     columns = {
         f"{name}, {kind}": budget(step, parts, options.rounds, rate)
         for name in ("transformer", "luong")
@@ -193,13 +195,14 @@ def main() -> None:
                 f"training, {options.precision}",
                 training_step(name, options.sentences, 32, options.precision),
                 1,
-                rates[options.precision],
+                rates[training_type],
             ),
-            ("search", search_of_one_sentence(name), STEPS, rates["32-true"]),
+            ("search", search_of_one_sentence(name), STEPS, rates[torch.float32]),
         )
     }
-    for precision, rate in rates.items():
-        print(f"{precision} products of 1,024 x 1,024: {2 * rate / 1e9:.0f} GFLOP/s with one thread")
+    for dtype, rate in rates.items():
+        name = str(dtype).removeprefix("torch.")
+        print(f"{name} products of 1,024 x 1,024: {2 * rate / 1e9:.0f} GFLOP/s with one thread")
     print()
     print("| ms | " + " | ".join(columns) + " |")
     print("|---|" + "---|" * len(columns))

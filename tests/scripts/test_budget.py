@@ -25,6 +25,14 @@ def test_the_multiplications_of_products_are_counted() -> None:
     assert operations.multiplications == 2 * 5 * 7 * 11, operations.calls  # forward, and the gradient of the weight
 
 
+def test_products_under_autocast_are_counted_apart_from_their_casts() -> None:
+    x, weight = torch.randn(5, 7), torch.randn(11, 7)
+    with torch.autocast("cpu", torch.bfloat16), torch.inference_mode(), MeasuredOperations() as operations:
+        functional.linear(x, weight)
+    assert operations.multiplications == 5 * 7 * 11
+    assert {name for name in operations.calls if name in KINDS["casts"]}, operations.calls
+
+
 def test_the_multiplications_of_an_lstm_are_counted() -> None:
     lstm, x = nn.LSTM(7, 11), torch.randn(3, 5, 7)
     of_lstm = 3 * 5 * 4 * 11 * (7 + 11)

@@ -35,7 +35,7 @@ def test_the_run_of_documents_starts_from_one_of_sentences(tmp_path, monkeypatch
     assert f"start_from={tmp_path / 'sentences'}" in commands[1]
 
 
-def test_every_command_can_be_read(tmp_path, monkeypatch) -> None:
+def test_every_nmt_command_composes(tmp_path, monkeypatch) -> None:
     read = []
 
     def command(_, module: str, *words: str) -> None:
