@@ -314,7 +314,7 @@ def test_runs_of_other_references_are_refused(here: Path, tmp_path: Path, monkey
         (here / "b" / "config.yaml").write_text(config, encoding="utf-8")
 
 
-def test_an_interrupted_evaluation_leaves_no_scores_of_an_earlier_one(
+def test_an_evaluation_deletes_earlier_scores_and_what_a_killed_one_left_behind(
     here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stop(*_: object) -> None:
@@ -322,8 +322,11 @@ def test_an_interrupted_evaluation_leaves_no_scores_of_an_earlier_one(
 
     evaluate(job("evaluate", run_dir="a", split="valid", out=str(tmp_path)))
     assert (tmp_path / "scores.json").is_file()
+    killed = tmp_path / ".hypotheses.txt.0123456789abcdef.part"
+    killed.write_text("half")
     monkeypatch.setattr("nmt.scoring.run_scores.write_json", stop)
     with pytest.raises(KeyboardInterrupt):
         evaluate(job("evaluate", run_dir="a", split="valid", out=str(tmp_path)))
     assert (tmp_path / "hypotheses.txt").is_file()
     assert not (tmp_path / "scores.json").exists()
+    assert not killed.exists()

@@ -21,7 +21,7 @@ from nmt.evaluation.comet import Comet
 from nmt.evaluation.sanity import hypothesis_warnings, looks_tokenized
 from nmt.evaluation.score_record import Score, ScoreRecord
 from nmt.evaluation.scores import all_metrics, corpus_scores, headline_metrics, sentence_scores
-from nmt.files import write_json, write_text
+from nmt.files import remove_abandoned_parts, write_json, write_text
 from nmt.pace import Pace
 from nmt.runs.engine import Engine, longest_source, search_config
 from nmt.runs.load import LoadedRun
@@ -207,6 +207,7 @@ def conditions(
 def _save(test_set: TestSet, result: RunScores, settings: Mapping[str, Any]) -> None:
     """Writes the hypotheses, then chrF of each line, and finally all scores with the settings of the search."""
     test_set.out.mkdir(parents=True, exist_ok=True)
+    remove_abandoned_parts(test_set.out)
     # An interruption must not leave earlier scores next to these hypotheses.
     (test_set.out / SCORES).unlink(missing_ok=True)
     write_text(test_set.out / HYPOTHESES, "".join(f"{line}\n" for line in result.hypotheses))
