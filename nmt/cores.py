@@ -1,6 +1,8 @@
 """The CPU cores of this process, and the threads that it is meant to use."""
 
 import os
+import platform
+from pathlib import Path
 
 from nmt.errors import Mistake
 
@@ -20,3 +22,14 @@ def threads_of_process(default: int = 1) -> int:
     if not (first.isascii() and first.isdigit() and int(first)):
         raise Mistake(f"OMP_NUM_THREADS is '{given}'; it must be an integer of at least 1.")
     return int(first)
+
+
+def processor() -> str:
+    """The model of the CPU and, on Linux, its instructions, which decide what number formats are fast."""
+    try:
+        # One block of lines for each core, of which the first is enough.
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").partition("\n\n")[0].split("\n")
+    except OSError:  # not Linux
+        return f"{platform.machine()} {platform.processor()}"
+    names = ("model name", "flags", "Features", "CPU part")
+    return " ".join(line for line in lines if line.partition(":")[0].strip() in names)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from nmt.config.fields import EngineName, Positive, SourceTokens, Text, TextOrTexts, expects
+from nmt.config.fields import EngineName, Positive, Precision, SourceTokens, Text, TextOrTexts, expects
 from nmt.config.nodes import Node
 from nmt.config.shared_settings import OwnFiles, SearchingSettings
 
@@ -12,6 +12,7 @@ from nmt.config.shared_settings import OwnFiles, SearchingSettings
 class EvaluateSettings(OwnFiles, SearchingSettings):
     search: Node
     engine: EngineName  # scores must not depend on what is installed
+    precision: Precision
     run_dir: TextOrTexts
     split: Text
     documents: Text | None

@@ -19,10 +19,11 @@ from nmt.data.cache import content_key, file_digest
 from nmt.data.language_checks import foreign_check
 from nmt.decoding.ray_cluster import run_on_ray
 from nmt.decoding.translatable import UnknownLines
-from nmt.decoding.translation_job import JobFile, Shard, open_job, recorded_engine
+from nmt.decoding.translation_job import JobFile, Shard, open_job, recorded_setting
 from nmt.decoding.translator import Translation, Translator
 from nmt.errors import Mistake
 from nmt.exports.engine_choice import Chosen, check_precision_of_cluster, chosen_engine
+from nmt.exports.fastest import fastest
 from nmt.files import check_writable, existing_file
 from nmt.pace import Pace
 from nmt.runs.directory import tokenizer_hashes
@@ -41,12 +42,34 @@ def translate(job: Job[TranslateSettings]) -> None:
     Raises Mistake for a line that is not UTF-8; on standard input, after printing the translations of the lines before
     it.
     """
-    if job.settings.input is None:
-        _translate_standard_input(job.settings)
-    elif job.settings.cluster is None:
-        _report(_translate_files(job.settings))
+    settings = _with_precision(job.settings)
+    if settings.input is None:
+        _translate_standard_input(settings)
+    elif settings.cluster is None:
+        _report(_translate_files(settings))
     else:
-        _translate_on_cluster(job.settings)
+        _translate_on_cluster(settings)
+
+
+def _with_precision(settings: TranslateSettings) -> TranslateSettings:
+    """The settings with the precision, and with the engine, that precision=auto chooses."""
+    if settings.precision != "auto":
+        return settings
+    if settings.output is not None and (precision := recorded_setting(Path(settings.output), "precision")):
+        return settings.model_copy(update={"precision": precision})  # _load goes on with the recorded engine
+    if settings.input is None and sys.stdin is not None and sys.stdin.isatty():
+        # Lines that are typed are translated one at a time, where fewer bits are not always faster.
+        return settings.model_copy(update={"precision": "float32"})
+    engine, precision = fastest(
+        settings.run_dir,
+        settings.device,
+        settings.engine,
+        search=settings.search,
+        batch_tokens=settings.batch_tokens,
+        cache_dir=settings.cache_dir,
+        needs_torch=_why_torch(settings),
+    )
+    return settings.model_copy(update={"engine": engine, "precision": precision})
 
 
 def _translate_standard_input(settings: TranslateSettings) -> None:
@@ -78,7 +101,7 @@ def _translate_standard_input(settings: TranslateSettings) -> None:
 def _translate_on_cluster(settings: TranslateSettings) -> None:
     """Translates the parts that are missing in several processes, and prints the files."""
     if settings.engine == "auto":  # every process must use the same one, on whatever machine it is
-        engine = recorded_engine(Path(str(settings.output))) or "torch"
+        engine = recorded_setting(Path(str(settings.output)), "engine") or "torch"
         settings = settings.model_copy(update={"engine": engine})
     files = _files_of_cluster(settings)
     if any(file.missing() for file in files):
@@ -192,17 +215,9 @@ def _report(files: Sequence[JobFile]) -> None:
 
 
 def _load(settings: TranslateSettings) -> tuple[Chosen, Translator]:
-    needs_torch = begun_with = None
-    if settings.engine == "auto":
-        asked = {
-            f"workers={settings.workers}": settings.workers > 1,
-            "prefixes": settings.prefixes is not None,
-            "document=true": settings.document,
-            "minimum_bayes_risk=true": settings.minimum_bayes_risk,
-        }
-        needs_torch = next((key for key, is_asked in asked.items() if is_asked), None)
-        if settings.output is not None:
-            begun_with = recorded_engine(Path(settings.output))
+    begun_with = None
+    if settings.engine == "auto" and settings.output is not None:
+        begun_with = recorded_setting(Path(settings.output), "engine")
     chosen = chosen_engine(
         settings.run_dir,
         settings.device,
@@ -210,7 +225,7 @@ def _load(settings: TranslateSettings) -> tuple[Chosen, Translator]:
         settings.engine,
         search=settings.search,
         cache_dir=settings.cache_dir,
-        needs_torch=needs_torch,
+        needs_torch=_why_torch(settings),
         begun_with=begun_with,
     )
     if settings.document:
@@ -226,6 +241,17 @@ def _load(settings: TranslateSettings) -> tuple[Chosen, Translator]:
         workers=settings.workers,
     )
     return chosen, translator
+
+
+def _why_torch(settings: TranslateSettings) -> str | None:
+    """What was asked for that only torch can do; None if there is nothing."""
+    asked = {
+        f"workers={settings.workers}": settings.workers > 1,
+        "prefixes": settings.prefixes is not None,
+        "document=true": settings.document,
+        "minimum_bayes_risk=true": settings.minimum_bayes_risk,
+    }
+    return next((key for key, is_asked in asked.items() if is_asked), None)
 
 
 def _input_files(names: Sequence[str]) -> list[Path]:

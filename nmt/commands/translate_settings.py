@@ -13,6 +13,7 @@ from nmt.errors import Mistake
 
 class TranslateSettings(SearchingSettings):
     search: Node
+    precision: Literal["auto", "float32", "bfloat16", "int8"]
     cache_dir: Text
     run_dir: TextOrTexts
     input: Annotated[
@@ -57,6 +58,11 @@ class TranslateSettings(SearchingSettings):
             raise Mistake(
                 f"cluster={self.cluster} starts the processes itself: write cluster_processes={self.workers} instead "
                 f"of workers={self.workers}."
+            )
+        if self.precision == "auto" and (self.cluster or self.shard):
+            raise Mistake(
+                "precision=auto measures one machine, but the processes that share the work must all use the same "
+                "precision: use precision=float32, bfloat16 or int8."
             )
         if self.prefixes is not None and self.input is not None:
             raise Mistake("prefixes is only for standard input: leave out input and output, and use '< FILE > FILE'.")

@@ -15,7 +15,6 @@ from nmt.config.fields import (
     Keys,
     NonNegative,
     Positive,
-    Precision,
     Text,
     TextOrTexts,
     expects,
@@ -66,7 +65,6 @@ class SearchingSettings(Keys):
     workers: Annotated[int, Field(ge=1, le=1024), expects("a number of processes from 1 to 1024")]
     engine: EngineChoice
     device: Device
-    precision: Precision
 
     @check(mode="after")
     def check_engine(self) -> "SearchingSettings":

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, Literal, NamedTuple, TextIO
 
 from nmt.config.stored import Count, Stored, read_stored
 from nmt.data.cache import file_digest
@@ -192,12 +192,12 @@ def open_job(
     return files
 
 
-def recorded_engine(folder: Path) -> str | None:
-    """The engine with which the job in a folder was begun; None if there is no job."""
+def recorded_setting(folder: Path, key: Literal["engine", "precision"]) -> str | None:
+    """The engine or the precision with which the job in a folder was begun; None if there is no job."""
     if not (folder / RECORD).is_file():
         return None
-    engine = read_stored(folder / RECORD, _Record, _LARGEST_RECORD)["made_with"].get("engine")
-    return engine if isinstance(engine, str) else None
+    value = read_stored(folder / RECORD, _Record, _LARGEST_RECORD)["made_with"].get(key)
+    return value if isinstance(value, str) else None
 
 
 def _check_free(folder: Path, names: Iterable[str]) -> None:
