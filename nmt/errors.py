@@ -14,7 +14,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, NoReturn
 
-from nmt.signals import INTERRUPTED, EndedBySignal, keep_signals_in_deletions, on_stop_signals
+from nmt.signals import INTERRUPTED, EndedBySignal, keep_signals_in_deletions, on_stop_signals, was_interrupted
 
 TERMINATED, CLOSED_PIPE = 143, 141
 _KILLED = -9  # SIGKILL, which Windows does not have
@@ -173,7 +173,14 @@ def _standard_output_if_full() -> str:
 
 def exit_code(action: Callable[[], int]) -> int:
     """Runs an action and returns its exit code. An error that stops it is printed and determines the exit code."""
-    on_stop_signals(_terminate)
+    terminated = False
+
+    def terminate(signum: int, frame: FrameType | None) -> NoReturn:
+        nonlocal terminated
+        terminated = True
+        raise EndedBySignal(TERMINATED, signum)
+
+    on_stop_signals(terminate)
     keep_signals_in_deletions()
     try:
         code = action()
@@ -183,8 +190,12 @@ def exit_code(action: Callable[[], int]) -> int:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
     except Exception as error:
-        return report(error)
-
-
-def _terminate(signum: int, frame: FrameType | None) -> NoReturn:
-    raise EndedBySignal(TERMINATED, signum)
+        # Libraries turn what a signal raises into other errors: safetensors, while it loads weights, into a ValueError.
+        if not (terminated or was_interrupted()):
+            return report(error)
+        if os.environ.get(SHOW_TRACEBACK):
+            traceback.print_exception(error)
+        if terminated:
+            return TERMINATED
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED

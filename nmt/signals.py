@@ -137,7 +137,23 @@ def leave_on_interrupt() -> None:
 def raise_on_interrupt() -> None:
     """Ends what `leave_on_interrupt` began: Ctrl-C raises KeyboardInterrupt again."""
     if signal.getsignal(signal.SIGINT) == _leave:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, _Interrupt())
+
+
+def was_interrupted() -> bool:
+    """Whether Ctrl-C has raised KeyboardInterrupt: an error afterwards may be what a library made of it."""
+    handler = signal.getsignal(signal.SIGINT)
+    return isinstance(handler, _Interrupt) and handler.received
+
+
+class _Interrupt:
+    """A handler of Ctrl-C that raises KeyboardInterrupt, and remembers it."""
+
+    received = False
+
+    def __call__(self, signum: int, frame: FrameType | None) -> NoReturn:
+        self.received = True
+        raise KeyboardInterrupt
 
 
 def _leave(signum: int, frame: FrameType | None) -> NoReturn:

@@ -29,6 +29,26 @@ def test_ctrl_c_is_one_line_while_a_command_starts(started: bool) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "code", "words"), [("SIGTERM", 143, ""), ("SIGINT", 130, "interrupted\n"), ("0", 1, "error: ValueError\n")]
+)
+def test_an_error_that_a_library_makes_of_a_signal_is_not_reported(name: str, code: int, words: str) -> None:
+    """safetensors turns a KeyboardInterrupt while it loads weights into a ValueError."""
+    script = (
+        "import os, signal, sys; from nmt.errors import exit_code; from nmt.signals import *\n"
+        "leave_on_interrupt()\n"
+        "def work():\n"
+        "    raise_on_interrupt()\n"
+        f"    try: os.kill(os.getpid(), getattr(signal, '{name}', 0))\n"
+        "    finally: raise ValueError from None\n"
+        "sys.exit(exit_code(work))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == code
+    assert done.stderr.endswith(words)
+    assert ("Traceback" in done.stderr) == (code == 1)
+
+
 def test_signals_end_a_command_unless_they_are_ignored() -> None:
     """As by nohup, which ignores SIGHUP."""
     before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
