@@ -2,6 +2,7 @@
 
 import os
 import platform
+from contextlib import suppress
 from pathlib import Path
 
 from nmt.errors import Mistake
@@ -26,10 +27,10 @@ def threads_of_process(default: int = 1) -> int:
 
 def processor() -> str:
     """The model of the CPU and, on Linux, its instructions, which decide what number formats are fast."""
-    try:
+    names = ("model name", "flags", "Features", "CPU part")
+    lines = list[str]()
+    with suppress(OSError):  # not Linux
         # One block of lines for each core, of which the first is enough.
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").partition("\n\n")[0].split("\n")
-    except OSError:  # not Linux
-        return f"{platform.machine()} {platform.processor()}"
-    names = ("model name", "flags", "Features", "CPU part")
-    return " ".join(line for line in lines if line.partition(":")[0].strip() in names)
+    described = [line for line in lines if line.partition(":")[0].strip() in names]
+    return " ".join([platform.machine(), platform.processor(), *described])

@@ -7,14 +7,14 @@ import errno
 import os
 import pickle
 import re
+import signal
 import sys
 import traceback
 import unicodedata
 from collections.abc import Callable
-from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
 
-from nmt.signals import INTERRUPTED, EndedBySignal, keep_signals_in_deletions, on_stop_signals, was_interrupted
+from nmt.signals import INTERRUPTED, Ending, keep_signals_in_deletions, on_stop_signals, received_signal
 
 TERMINATED, CLOSED_PIPE = 143, 141
 _KILLED = -9  # SIGKILL, which Windows does not have
@@ -130,11 +130,11 @@ def sendable(error: Exception) -> Exception:
     return substitute
 
 
-def report(error: BaseException, prefix: str = "error") -> int:
+def report(error: BaseException, prefix: str = "error", *, after_signal: bool = False) -> int:
     """Prints an error to standard error and returns the exit code; anything unexpected is printed with its traceback.
 
     Expected are a Mistake, a CheckFailed, a path without permission or otherwise rejected by the operating system, and
-    a full disk.
+    a full disk. `after_signal`: a signal ends the command, so only what is expected is printed.
     """
     if isinstance(error, BrokenPipeError):
         # The interpreter flushes standard output when it exits, which would fail again.
@@ -152,8 +152,10 @@ def report(error: BaseException, prefix: str = "error") -> int:
         sentence, code = str(error), 1
     else:
         sentence, code, expected = type(error).__name__, 1, False
-    if not expected or os.environ.get(SHOW_TRACEBACK):
+    if os.environ.get(SHOW_TRACEBACK) or not (expected or after_signal):
         traceback.print_exception(error)
+    if after_signal and not expected:
+        return code
     print(printable(f"{prefix}: {sentence}"), file=sys.stderr)
     return code
 
@@ -173,14 +175,7 @@ def _standard_output_if_full() -> str:
 
 def exit_code(action: Callable[[], int]) -> int:
     """Runs an action and returns its exit code. An error that stops it is printed and determines the exit code."""
-    terminated = False
-
-    def terminate(signum: int, frame: FrameType | None) -> NoReturn:
-        nonlocal terminated
-        terminated = True
-        raise EndedBySignal(TERMINATED, signum)
-
-    on_stop_signals(terminate)
+    on_stop_signals(Ending(TERMINATED))
     keep_signals_in_deletions()
     try:
         code = action()
@@ -190,12 +185,11 @@ def exit_code(action: Callable[[], int]) -> int:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
     except Exception as error:
-        # Libraries turn what a signal raises into other errors: safetensors, while it loads weights, into a ValueError.
-        if not (terminated or was_interrupted()):
-            return report(error)
-        if os.environ.get(SHOW_TRACEBACK):
-            traceback.print_exception(error)
-        if terminated:
+        number = received_signal()
+        code = report(error, after_signal=number is not None)
+        if number is None:
+            return code
+        if number != signal.SIGINT:
             return TERMINATED
         print("interrupted", file=sys.stderr)
         return INTERRUPTED

@@ -48,7 +48,7 @@ def atomic_write(path: Path, former: Path | None = None) -> Iterator[Path]:
     with _new_part(path, _create_file) as part:
         try:
             yield part
-            _sync(part)  # so that a power cut cannot leave an empty file under the final name
+            sync(part)  # so that a power cut cannot leave an empty file under the final name
             if former is not None and path.exists():
                 os.replace(path, former)
             os.replace(part, path)
@@ -72,14 +72,14 @@ def atomic_folder(path: Path, replace: bool = False) -> Iterator[Path]:
             yield part
             for folder, _, names in os.walk(part):
                 for name in [*names, "."]:
-                    _sync(Path(folder, name))
+                    sync(Path(folder, name))
             if os.path.lexists(path) if replace else path.is_symlink() and not path.is_dir():
                 # A rename cannot replace a folder with files in it, nor a link.
                 with _new_part(path, Path.mkdir, _FORMER) as former:
                     try:
                         path.rename(former / path.name)
                         part.rename(path)
-                        _sync(path.parent)
+                        sync(path.parent)
                     finally:
                         _clear(former)
                 return
@@ -89,7 +89,7 @@ def atomic_folder(path: Path, replace: bool = False) -> Iterator[Path]:
                 if path.is_dir():
                     return  # another process was faster
                 raise
-            _sync(path.parent)
+            sync(path.parent)
         finally:
             shutil.rmtree(part, ignore_errors=True)
 
@@ -172,7 +172,7 @@ def _clear(part: Path) -> None:
     remove(part)
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
     """Waits until a file, or the list of files of a folder, is on the disk."""
     if os.name == "nt" and path.is_dir():  # Windows opens no folders
         return

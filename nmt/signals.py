@@ -28,6 +28,29 @@ class EndedBySignal(SystemExit):
         self.signum = signum
 
 
+class Ending:
+    """A handler that ends the command: it raises KeyboardInterrupt for SIGINT, and EndedBySignal with `code` else."""
+
+    def __init__(self, code: int) -> None:
+        self._code = code
+        self.received: int | None = None
+
+    def __call__(self, signum: int, frame: FrameType | None) -> NoReturn:
+        self.received = signum
+        if signum == signal.SIGINT:
+            raise KeyboardInterrupt
+        raise EndedBySignal(self._code, signum)
+
+
+def received_signal() -> int | None:
+    """The number of a signal whose `Ending` has been called: an error afterwards may be what a library made of that.
+
+    safetensors turns a KeyboardInterrupt, while it loads weights, into a ValueError.
+    """
+    handlers = map(signal.getsignal, (signal.SIGINT, *STOP_SIGNALS))
+    return next((handler.received for handler in handlers if isinstance(handler, Ending) and handler.received), None)
+
+
 def on_stop_signals(handler: Callable[[int, FrameType | None], object] | signal.Handlers) -> None:
     """Calls `handler` on each of STOP_SIGNALS, except those that nohup or a shell has told the process to ignore."""
     for number in STOP_SIGNALS:
@@ -137,23 +160,7 @@ def leave_on_interrupt() -> None:
 def raise_on_interrupt() -> None:
     """Ends what `leave_on_interrupt` began: Ctrl-C raises KeyboardInterrupt again."""
     if signal.getsignal(signal.SIGINT) == _leave:
-        signal.signal(signal.SIGINT, _Interrupt())
-
-
-def was_interrupted() -> bool:
-    """Whether Ctrl-C has raised KeyboardInterrupt: an error afterwards may be what a library made of it."""
-    handler = signal.getsignal(signal.SIGINT)
-    return isinstance(handler, _Interrupt) and handler.received
-
-
-class _Interrupt:
-    """A handler of Ctrl-C that raises KeyboardInterrupt, and remembers it."""
-
-    received = False
-
-    def __call__(self, signum: int, frame: FrameType | None) -> NoReturn:
-        self.received = True
-        raise KeyboardInterrupt
+        signal.signal(signal.SIGINT, Ending(INTERRUPTED))
 
 
 def _leave(signum: int, frame: FrameType | None) -> NoReturn:

@@ -1,10 +1,12 @@
 """The cores and threads of a process."""
 
 import os
+import platform
+from pathlib import Path
 
 import pytest
 
-from nmt.cores import threads_of_process, usable_cores
+from nmt.cores import processor, threads_of_process, usable_cores
 from nmt.errors import Mistake
 
 
@@ -29,3 +31,9 @@ def test_threads_that_are_no_number_are_a_mistake(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("OMP_NUM_THREADS", given)
     with pytest.raises(Mistake, match=rf"^OMP_NUM_THREADS is '{given}'; it must be an integer of at least 1\.$"):
         threads_of_process()
+
+
+def test_the_processor_is_named_where_there_is_no_list_of_its_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert processor().strip()
+    monkeypatch.setattr(Path, "read_text", lambda *_, **__: "processor: 0\n\nprocessor: 1\n")
+    assert processor().strip() == f"{platform.machine()} {platform.processor()}".strip()

@@ -322,11 +322,13 @@ def test_an_evaluation_deletes_earlier_scores_and_what_a_killed_one_left_behind(
 
     evaluate(job("evaluate", run_dir="a", split="valid", out=str(tmp_path)))
     assert (tmp_path / "scores.json").is_file()
-    killed = tmp_path / ".hypotheses.txt.0123456789abcdef.part"
-    killed.write_text("half")
+    killed, foreign = tmp_path / ".hypotheses.txt.0123456789abcdef.part", tmp_path / ".film.mp4.part"
+    for part in (killed, foreign):
+        part.write_text("half")
     monkeypatch.setattr("nmt.scoring.run_scores.write_json", stop)
     with pytest.raises(KeyboardInterrupt):
         evaluate(job("evaluate", run_dir="a", split="valid", out=str(tmp_path)))
     assert (tmp_path / "hypotheses.txt").is_file()
     assert not (tmp_path / "scores.json").exists()
     assert not killed.exists()
+    assert foreign.exists()

@@ -36,7 +36,7 @@ def test_an_error_that_a_library_makes_of_a_signal_is_not_reported(name: str, co
     """safetensors turns a KeyboardInterrupt while it loads weights into a ValueError."""
     script = (
         "import os, signal, sys; from nmt.errors import exit_code; from nmt.signals import *\n"
-        "leave_on_interrupt()\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler); leave_on_interrupt()\n"
         "def work():\n"
         "    raise_on_interrupt()\n"
         f"    try: os.kill(os.getpid(), getattr(signal, '{name}', 0))\n"

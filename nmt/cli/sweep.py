@@ -9,6 +9,7 @@ import logging
 import os
 import pkgutil
 import re
+import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -32,6 +33,7 @@ from nmt.config.stored import Count, Stored, read_stored
 from nmt.errors import Mistake, report
 from nmt.files import check_writable, locked, temporary_folder, write_json
 from nmt.ranks import rank
+from nmt.signals import received_signal
 
 logger = logging.getLogger(__name__)
 
@@ -221,6 +223,8 @@ def _run_job(sweep: Sweep) -> float | None:
             else:
                 pkgutil.resolve_name(sweep.run)(job_of(sweep.name, overrides, typed=overrides, sweep_dir=folder))
         except Exception as error:
+            if number := received_signal():  # which a library turned into this error
+                signal.raise_signal(number)
             # Reported here, because an error that reaches Hydra ends the sweep.
             code, sentence = report(error, f"error in {' '.join(overrides)}"), str(error)
         if leads and earlier is not None and code == 0:

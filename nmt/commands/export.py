@@ -21,7 +21,7 @@ def export(job: Job[ExportSettings]) -> None:
         check_replaceable(out, settings.overwrite)
     runs = [load_run(Path(folder), "cpu") for folder in settings.runs]
     reference = settings.reference[0] if settings.reference else None
-    pairs = [comparison_pairs(run, settings.source, reference) for run in runs]
+    pairs = [comparison_pairs(run.stored, settings.source, reference) for run in runs]
     if settings.format == "page":
         for line in export_page(runs, out, settings.quantization, pairs):
             print(line)

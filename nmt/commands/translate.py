@@ -23,13 +23,13 @@ from nmt.decoding.translation_job import JobFile, Shard, open_job, recorded_sett
 from nmt.decoding.translator import Translation, Translator
 from nmt.errors import Mistake
 from nmt.exports.engine_choice import Chosen, check_precision_of_cluster, chosen_engine
-from nmt.exports.fastest import fastest
+from nmt.exports.precision_choice import fastest_precision
 from nmt.files import check_writable, existing_file
 from nmt.pace import Pace
 from nmt.runs.directory import tokenizer_hashes
 from nmt.runs.engine import engine_translator, search_config
 from nmt.runs.included import included_models
-from nmt.runs.reading import StoredRun
+from nmt.runs.reading import StoredRun, read_run
 from nmt.text.compressed import COMPRESSED, compression
 from nmt.text.lines import text_lines
 
@@ -42,7 +42,9 @@ def translate(job: Job[TranslateSettings]) -> None:
     Raises Mistake for a line that is not UTF-8; on standard input, after printing the translations of the lines before
     it.
     """
-    settings = _with_precision(job.settings)
+    settings = job.settings
+    if settings.precision == "auto":
+        settings = _with_precision(settings)
     if settings.input is None:
         _translate_standard_input(settings)
     elif settings.cluster is None:
@@ -53,19 +55,24 @@ def translate(job: Job[TranslateSettings]) -> None:
 
 def _with_precision(settings: TranslateSettings) -> TranslateSettings:
     """The settings with the precision, and with the engine, that precision=auto chooses."""
-    if settings.precision != "auto":
-        return settings
+    # It measures for a minute, so what would be refused afterwards is refused first.
+    if settings.input is not None:
+        _targets(settings)
+    elif settings.prefixes is not None:
+        existing_file("prefixes", settings.prefixes)
     if settings.output is not None and (precision := recorded_setting(Path(settings.output), "precision")):
         return settings.model_copy(update={"precision": precision})  # _load goes on with the recorded engine
     if settings.input is None and sys.stdin is not None and sys.stdin.isatty():
         # Lines that are typed are translated one at a time, where fewer bits are not always faster.
         return settings.model_copy(update={"precision": "float32"})
-    engine, precision = fastest(
+    engine, precision = fastest_precision(
         settings.run_dir,
         settings.device,
         settings.engine,
         search=settings.search,
         batch_tokens=settings.batch_tokens,
+        workers=settings.workers,
+        verbatim=settings.verbatim,
         cache_dir=settings.cache_dir,
         needs_torch=_why_torch(settings),
     )
@@ -138,14 +145,13 @@ def _files_of_cluster(settings: TranslateSettings) -> list[JobFile]:
     return files
 
 
-def _open_files(settings: TranslateSettings) -> tuple[list[StoredRun], Translator, list[JobFile]]:
-    """The runs, what translates with them, and the files of the job."""
+def _targets(settings: TranslateSettings) -> dict[str, Path]:
+    """The file to translate, by the name of its translation. Raises Mistake for unsuitable files and folders."""
     paths = _input_files(settings.input or [])
     folder = Path(str(settings.output))
     check_writable("output", folder)
-    chosen, translator = _load(settings)
-    runs = chosen.runs
-    endings = (f".{runs[0].direction.target}", ".txt", ".tsv", ".jsonl", ".gz")
+    direction = read_run(settings.run_dir[0]).direction
+    endings = (f".{direction.target}", ".txt", ".tsv", ".jsonl", ".gz")
     if folder.suffix in endings and not folder.exists():
         mistake = (
             f"output is {folder}, which looks like a file, but it is the folder of the translations: name a folder"
@@ -157,12 +163,20 @@ def _open_files(settings: TranslateSettings) -> tuple[list[StoredRun], Translato
         raise Mistake(f"{mistake}.")
     targets: dict[str, Path] = {}
     for path in paths:
-        name = target_name(path, runs[0].direction, settings.format)
+        name = target_name(path, direction, settings.format)
         if name in targets:
             raise Mistake(f"{targets[name]} and {path} would both become {name}: rename one, or translate it alone.")
         targets[name] = path
+    return targets
+
+
+def _open_files(settings: TranslateSettings) -> tuple[list[StoredRun], Translator, list[JobFile]]:
+    """The runs, what translates with them, and the files of the job."""
+    targets = _targets(settings)
+    chosen, translator = _load(settings)
     made_with = _origin(chosen, translator, settings)
-    return runs, translator, open_job(folder, targets, made_with, settings.shard_lines, settings.document)
+    files = open_job(Path(str(settings.output)), targets, made_with, settings.shard_lines, settings.document)
+    return chosen.runs, translator, files
 
 
 def _translate_files(settings: TranslateSettings) -> list[JobFile]:

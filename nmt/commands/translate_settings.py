@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import model_validator as check
 
-from nmt.config.fields import Positive, SourceTokens, Text, TextOrTexts, expects
+from nmt.config.fields import Positive, Precision, SourceTokens, Text, TextOrTexts, expects
 from nmt.config.nodes import Node
 from nmt.config.shared_settings import SearchingSettings
 from nmt.errors import Mistake
@@ -13,7 +13,7 @@ from nmt.errors import Mistake
 
 class TranslateSettings(SearchingSettings):
     search: Node
-    precision: Literal["auto", "float32", "bfloat16", "int8"]
+    precision: Literal["auto"] | Precision
     cache_dir: Text
     run_dir: TextOrTexts
     input: Annotated[
@@ -35,6 +35,8 @@ class TranslateSettings(SearchingSettings):
 
     @check(mode="after")
     def check_files(self) -> "TranslateSettings":
+        if self.run_dir == []:
+            raise Mistake("run_dir is an empty list; name at least one folder.")
         if (self.input is None) != (self.output is None):
             if self.input is None:
                 raise Mistake(f"output={self.output} is only for files: add input=FILE, or use '> FILE'.")
@@ -59,11 +61,18 @@ class TranslateSettings(SearchingSettings):
                 f"cluster={self.cluster} starts the processes itself: write cluster_processes={self.workers} instead "
                 f"of workers={self.workers}."
             )
-        if self.precision == "auto" and (self.cluster or self.shard):
-            raise Mistake(
-                "precision=auto measures one machine, but the processes that share the work must all use the same "
-                "precision: use precision=float32, bfloat16 or int8."
-            )
+        if self.precision == "auto":
+            if self.cluster or self.shard:
+                raise Mistake(
+                    "precision=auto measures one machine, but the processes that share the work must all use the same "
+                    "precision: use precision=float32, bfloat16 or int8."
+                )
+            for key in ("document", "minimum_bayes_risk"):
+                if getattr(self, key):
+                    raise Mistake(
+                        f"precision=auto does not measure translation with {key}=true: use precision=float32, "
+                        "bfloat16 or int8."
+                    )
         if self.prefixes is not None and self.input is not None:
             raise Mistake("prefixes is only for standard input: leave out input and output, and use '< FILE > FILE'.")
         if self.shard is not None:

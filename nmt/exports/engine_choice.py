@@ -25,7 +25,8 @@ from nmt.runs.reading import StoredRun, read_run
 MATCHED = "its translations matched torch's"
 
 _GPU_FILES = ("/dev/nvidiactl", "/dev/kfd")
-_NOT_WRITABLE = (*FULL_DISK, errno.EACCES, errno.EPERM, errno.EROFS)
+NOT_WRITABLE = (*FULL_DISK, errno.EACCES, errno.EPERM, errno.EROFS)
+"""The numbers of the errors of a disk that is full, or of a folder that must not be changed."""
 
 logger = logging.getLogger(__name__)
 
@@ -136,7 +137,7 @@ def _compared_export(
     except (Mistake, UnreadableExport) as error:
         return str(error).rstrip(".")
     except OSError as error:
-        if error.errno not in _NOT_WRITABLE:
+        if error.errno not in NOT_WRITABLE:
             raise
         return f"{error.filename or cache_dir}: {error.strerror}"
     return f"{refused}; delete {folder} to compare them again" if refused else folder
@@ -161,11 +162,16 @@ def check_precision_of_cluster(engine: str, device: str, precision: str) -> None
         check_precision(precision, torch.device(device))
 
 
+def has_gpu_file() -> bool:
+    """Whether the driver of a GPU, of any maker, is installed."""
+    return any(map(os.path.exists, _GPU_FILES))
+
+
 def _computes_on_cpu(device: str) -> bool:
     """Whether the CPU translates: with device=auto, if there is no GPU; torch decides whether it can use one."""
     if device != "auto":
         return device == "cpu"
-    if any(map(os.path.exists, _GPU_FILES)):  # of any maker: CTranslate2 does not count all that torch uses
+    if has_gpu_file():  # CTranslate2 does not count all that torch uses
         return False
     with importing("ctranslate2"):
         import ctranslate2

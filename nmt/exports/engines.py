@@ -55,7 +55,7 @@ def load_with_engine(
         # Compare on the CPU, because a GPU may multiply at lower precision.
         on_cpu = run if run.device.type == "cpu" else load_run(run.directory.path, "cpu")
         try:
-            pairs = comparison_pairs(on_cpu)
+            pairs = comparison_pairs(on_cpu.stored)
         except MissingFile as error:
             raise Mistake(
                 f"engine={engine} has to export the run first ({reason}), but its validation corpus is missing "
@@ -79,7 +79,7 @@ def export_checked(run: StoredRun, folder: Path) -> None:
     Else the folder only says why not. A failure that says nothing about the model is raised, and not kept.
     """
     on_cpu = load_run(run.directory.path, "cpu")
-    sources, references = comparison_pairs(on_cpu)
+    sources, references = comparison_pairs(on_cpu.stored)
     pairs = Pairs(sources[:COMPARED], references[:COMPARED])
     logger.info("Checking once whether CTranslate2 translates like torch with %s", run.directory.path)
 

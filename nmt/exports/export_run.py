@@ -16,13 +16,14 @@ from nmt.files import atomic_folder, check_writable, existing_file, write_json
 from nmt.runs.engine import Engine
 from nmt.runs.included import included_name
 from nmt.runs.load import LoadedRun
+from nmt.runs.reading import StoredRun
 from nmt.scoring.test_sets import stored_pairs
 from nmt.text import detokenizer
 
 logger = logging.getLogger(__name__)
 
 
-def comparison_pairs(run: LoadedRun, source: str | None = None, reference: str | None = None) -> Pairs:
+def comparison_pairs(run: StoredRun, source: str | None = None, reference: str | None = None) -> Pairs:
     """The first pairs of the user's files or of the validation corpus, on which a run and its export are compared.
 
     If that corpus is gone, pairs that the run directory stores take its place. Raises MissingFile if it stores none.

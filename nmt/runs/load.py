@@ -19,7 +19,7 @@ from nmt.config.schema import RunSettings
 from nmt.data.documents import ContextWindow, documents_of_file
 from nmt.decoding.binding import Algorithm
 from nmt.errors import Mistake
-from nmt.files import atomic_write, existing_file, temporary_folder
+from nmt.files import existing_file, sync, temporary_folder
 from nmt.models import Seq2Seq, VocabularySizes
 from nmt.models.base import Attending
 from nmt.models.embeddings import with_plain_weights
@@ -128,12 +128,13 @@ def save_weights(model: Attending, path: Path) -> None:
     """Writes a model's weights atomically; equal weights give equal bytes. Raises OSError if the disk is full."""
     # safetensors writes to a temporary file beside the one it is given, and leaves it behind if it is killed. In a
     # folder of its own, the next writer finds and deletes it.
-    with system_errors(path), temporary_folder(path.parent, path.name) as folder, atomic_write(path) as part:
-        weights = folder / path.name
-        safetensors.torch.save_model(model, str(weights))
-        _sort_metadata(weights)
-        weights.chmod(part.stat().st_mode)  # safetensors makes files that only the owner can read
-        weights.replace(part)
+    with system_errors(path), temporary_folder(path.parent, path.name) as folder:
+        part = folder / path.name
+        safetensors.torch.save_model(model, str(part))
+        _sort_metadata(part)
+        part.chmod(folder.stat().st_mode & 0o666)  # safetensors makes files that only the owner can read
+        sync(part)  # so that a power cut cannot leave an empty file under the final name
+        part.replace(path)
 
 
 def _sort_metadata(path: Path) -> None:

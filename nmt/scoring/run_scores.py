@@ -35,7 +35,7 @@ from nmt.text.lines import read_lines
 
 logger = logging.getLogger(__name__)
 
-HYPOTHESES, SCORES = "hypotheses.txt", "scores.json"
+HYPOTHESES, TABLE, SCORES = "hypotheses.txt", "sentences.tsv", "scores.json"
 
 
 class RunScores(NamedTuple):
@@ -207,7 +207,8 @@ def conditions(
 def _save(test_set: TestSet, result: RunScores, settings: Mapping[str, Any]) -> None:
     """Writes the hypotheses, then chrF of each line, and finally all scores with the settings of the search."""
     test_set.out.mkdir(parents=True, exist_ok=True)
-    remove_abandoned_parts(test_set.out)
+    for name in (HYPOTHESES, TABLE, SENTENCES):  # write_json does it for the scores
+        remove_abandoned_parts(test_set.out, name)
     # An interruption must not leave earlier scores next to these hypotheses.
     (test_set.out / SCORES).unlink(missing_ok=True)
     write_text(test_set.out / HYPOTHESES, "".join(f"{line}\n" for line in result.hypotheses))
@@ -309,7 +310,7 @@ def _save_sentences(test_set: TestSet, hypotheses: Sequence[str]) -> None:
     ]
     columns = ("line", "chrF2", "source", "hypothesis")
     table = ["\t".join(columns), *("\t".join(str(row[column]) for column in columns) for row in rows)]
-    write_text(test_set.out / "sentences.tsv", "".join(f"{line}\n" for line in table))
+    write_text(test_set.out / TABLE, "".join(f"{line}\n" for line in table))
     lines = (json.dumps(row, ensure_ascii=False) for row in rows)
     write_text(test_set.out / SENTENCES, "".join(f"{line}\n" for line in lines))
 

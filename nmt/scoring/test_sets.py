@@ -19,6 +19,7 @@ from nmt.maps.map_files import MANIFEST, MapFolder, map_folders
 from nmt.maps.words import text_of
 from nmt.runs.included import included_name
 from nmt.runs.load import LoadedRun, documents_to_read
+from nmt.runs.reading import StoredRun
 from nmt.scoring.alignment_error import Gold, gold_file, read_gold, read_valid_gold
 from nmt.scoring.references import is_tokenized, read_references, warn_of_references
 from nmt.text import normalize
@@ -180,7 +181,7 @@ def _stored_test_set(run: LoadedRun, file: Path, out: Path) -> TestSet:
     )
 
 
-def stored_pairs(run: LoadedRun) -> tuple[Path, Pairs] | None:
+def stored_pairs(run: StoredRun) -> tuple[Path, Pairs] | None:
     """The sentence pairs of an evaluation or a probe in the run directory, and their file; None if there are none."""
     for file in _evaluations(run):
         lines = _stored_lines(file)
@@ -198,13 +199,13 @@ def example_pairs(run: LoadedRun) -> list[tuple[str, str]]:
 
     None are returned for a run of the embedded corpus, whose own pairs are better examples.
     """
-    stored = None if run.settings.data.embedded else stored_pairs(run)
+    stored = None if run.settings.data.embedded else stored_pairs(run.stored)
     pairs = [] if stored is None else zip(*stored[1], strict=True)
     short = (pair for pair in pairs if max(len(side.split()) for side in pair) <= _MOST_EXAMPLE_WORDS)
     return list(islice(short, _EXAMPLES))
 
 
-def _evaluations(run: LoadedRun) -> Iterator[Path]:
+def _evaluations(run: StoredRun) -> Iterator[Path]:
     """The files of evaluations in the run directory: of the splits, in their order, and of other files."""
     # An included model has sentences in its own folder, and what was evaluated later in another one.
     for folder in dict.fromkeys((run.directory.results / "evaluation", run.directory.path / "evaluation")):

@@ -48,6 +48,7 @@ class Upper(Translator):
 @pytest.fixture
 def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
     monkeypatch.setattr(nmt.commands.translate, "chosen_engine", lambda *_, **__: CHOSEN)
+    monkeypatch.setattr(nmt.commands.translate, "read_run", lambda _: RUN)
     monkeypatch.setattr(nmt.commands.translate, "engine_translator", lambda *_, **__: Upper())
     config = {"run_dir": str(tmp_path), "device": "cpu", "search": {}, "batch_tokens": 101, "max_source_tokens": 13}
     config |= {

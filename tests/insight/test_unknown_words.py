@@ -96,11 +96,11 @@ def test_a_damaged_list_of_words_is_reported_once_and_not_used(
 def test_a_list_of_words_that_cannot_be_read_is_read_again_later(
     run: LoadedRun, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(_: Path) -> None:
+    def fail(*_: object) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     with monkeypatch.context() as patch:
-        patch.setattr("nmt.runs.directory.read_lines", fail)
+        patch.setattr("nmt.text.lines.bounded_lines", fail)
         assert unknown_words(run, "parliament") == []
-    assert "Input/output error" in caplog.text
+    assert f"because {run.directory.words} cannot be read (Input/output error)" in caplog.text
     assert unknown_words(run, "parliament") == ["parliament"]

@@ -100,8 +100,11 @@ def test_a_process_that_is_killed_while_it_saves_leaves_nothing_for_the_next_one
 
     model, file = build_model(config["model"], tokenizers), tmp_path / "model.safetensors"
     if (process := os.fork()) == 0:
-        monkeypatch.setattr("safetensors.torch.save_model", killed)
-        save_weights(model, file)
+        try:
+            monkeypatch.setattr("safetensors.torch.save_model", killed)
+            save_weights(model, file)
+        finally:
+            os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == -signal.SIGKILL
     assert not file.exists()
     save_weights(model, file)
