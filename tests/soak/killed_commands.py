@@ -364,7 +364,8 @@ def child(stages: Stages, command: Command, folder: Path, errors: Path, pipe: tu
             runpy.run_module(f"nmt.{command.module}", run_name="__main__", alter_sys=True)
         finally:
             # The command has ended; what follows belongs to this study.
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, signal.SIG_IGN)
 
 
 def lengths_of(ended: Ended) -> dict[int, float]:
