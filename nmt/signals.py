@@ -29,7 +29,7 @@ class EndedBySignal(SystemExit):
 
 
 class Ending:
-    """A handler that ends the command: it raises KeyboardInterrupt for SIGINT, and EndedBySignal with `code` else."""
+    """A handler that ends the command: KeyboardInterrupt for SIGINT, EndedBySignal with `code` for any other signal."""
 
     def __init__(self, code: int) -> None:
         self._code = code

@@ -55,7 +55,7 @@ def translate(job: Job[TranslateSettings]) -> None:
 
 def _with_precision(settings: TranslateSettings) -> TranslateSettings:
     """The settings with the precision, and with the engine, that precision=auto chooses."""
-    # It measures for a minute, so what would be refused afterwards is refused first.
+    # Measuring may take a minute, so what would be refused afterwards is refused first.
     if settings.input is not None:
         _targets(settings)
     elif settings.prefixes is not None:

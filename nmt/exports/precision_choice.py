@@ -228,12 +228,17 @@ def _measure_one(candidate: EngineAndPrecision, pairs: Pairs, conditions: _Condi
     from nmt.evaluation.scores import Bleu
 
     engine, precision = candidate
-    given = conditions
+    search = conditions.search
     runs, opened = chosen_engine(
-        given.paths, given.device, precision, engine, search=given.search, cache_dir=given.cache_dir
+        conditions.paths, conditions.device, precision, engine, search=search, cache_dir=conditions.cache_dir
     )
     translator = engine_translator(
-        runs[0], opened, given.search, given.batch_tokens, workers=given.workers, verbatim=given.verbatim
+        runs[0],
+        opened,
+        search,
+        conditions.batch_tokens,
+        workers=conditions.workers,
+        verbatim=conditions.verbatim,
     )
     try:
         translator.translate(pairs.source[:_WARM_UP])
