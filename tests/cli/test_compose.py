@@ -4,6 +4,7 @@ import logging
 import os
 import re
 import shlex
+import signal
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
@@ -408,6 +409,22 @@ def test_a_refused_job_of_a_sweep_does_not_stop_the_others(
     assert code == 2
     assert [job.config["seed"] for job in jobs] == [3]
     assert "error in seed=abc: seed is abc; it must be a whole number of at least 0.\n" in capsys.readouterr().err
+
+
+def test_a_signal_that_a_library_turns_into_an_error_ends_a_sweep(
+    compose: Compose, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = []
+
+    def run(job: Job) -> None:
+        begun.append(job)
+        raise ValueError("made of KeyboardInterrupt")
+
+    monkeypatch.setattr("recorder.run", run)
+    monkeypatch.setattr("nmt.cli.sweep.received_signal", lambda: signal.SIGINT)
+    code, _ = compose("train", "-m", "seed=2,3")
+    assert (code, len(begun)) == (130, 1)
+    assert "made of KeyboardInterrupt" not in capsys.readouterr().err.split("interrupted")[0]
 
 
 def test_a_single_job_keeps_no_records(compose: Compose, monkeypatch: pytest.MonkeyPatch) -> None:
