@@ -1,0 +1,45 @@
+"""Measure how long a run takes for one sentence at a time, after start-up.
+
+    OMP_NUM_THREADS=2 python -m scripts.bench.single_sentences en-vi data/envi/news_test.en --engine ctranslate2
+
+Prints the median and the 99th percentile in milliseconds. The first sentences, which warm up, are not counted.
+"""
+
+import argparse
+import statistics
+import time
+from pathlib import Path
+
+import torch
+
+from nmt.cores import threads_of_process, usable_cores
+from nmt.exports.engines import load_with_engine
+from nmt.runs.search import build_translator
+from nmt.text.lines import read_lines
+
+_WARM_UP = 5
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run_dir")
+    parser.add_argument("source", type=Path, help="file of sentences")
+    parser.add_argument("--engine", default="torch", help="as of nmt.translate (default: %(default)s)")
+    parser.add_argument("--precision", default="float32", help="as of nmt.translate (default: %(default)s)")
+    parser.add_argument("--lines", type=int, default=100, help="number of sentences (default: %(default)s)")
+    options = parser.parse_args()
+    torch.set_num_threads(threads_of_process(usable_cores()))
+    runs, engine = load_with_engine([options.run_dir], "cpu", options.precision, options.engine)
+    translator = build_translator(runs, engine=engine)
+    milliseconds = []
+    for line in read_lines(options.source)[: _WARM_UP + options.lines]:
+        start = time.perf_counter()
+        translator.translate([line])
+        milliseconds.append(1000 * (time.perf_counter() - start))
+    counted = milliseconds[_WARM_UP:]
+    percentile = statistics.quantiles(counted, n=100)[98]
+    print(f"{len(counted)} sentences: median {statistics.median(counted):.0f} ms, 99th percentile {percentile:.0f} ms")
+
+
+if __name__ == "__main__":
+    main()
