@@ -5,7 +5,8 @@
 # make lint    only the checks
 # make soak    stress tests: thousands of random inputs and command lines, kills at random moments, a long training run
 # make docs    build the site of the documents in build/site, with search, and run the pages on the papers
-# make bench   measure training speed and the cost of its parts on this machine
+# make bench   measure on this machine where the time of training and search goes, how long commands take to start,
+#              what each optimized part gains, and the training speed of each model
 # The first of these creates .venv and installs. To use another Python: make demo PYTHON=/path/to/python3.12
 
 PYTHON ?= python3
@@ -90,6 +91,8 @@ soak: .venv/installed-dev
 
 # To measure on your own corpus, see .venv/bin/python -m scripts.bench.benchmark --help
 bench: .venv/installed
+	OMP_NUM_THREADS=1 $(VENV) scripts.bench.budget --precision auto
+	$(VENV) scripts.bench.start_times
 	$(VENV) scripts.bench.benchmark parts
 	@for model in bahdanau luong transformer; do \
 	  echo; echo "== $$model"; \

@@ -2,9 +2,12 @@
 
     OMP_NUM_THREADS=1 python -m scripts.bench.budget
     OMP_NUM_THREADS=1 python -m scripts.bench.budget --precision bf16-mixed
+    OMP_NUM_THREADS=1 python -m scripts.bench.budget --precision auto
 
-All figures are CPU milliseconds of one thread, which other work on the machine changes less than elapsed time. A
-training step reads random sentences (dropout 0.1); a search step extends five hypotheses of one sentence in float32.
+--precision auto takes bf16-mixed where the CPU has bfloat16 instructions. The first lines say which instructions it
+has, of those that decide about speed, and how fast its products are. All other figures are CPU milliseconds of one
+thread, which other work on the machine changes less than elapsed time. A training step reads random sentences (dropout
+0.1); a search step extends five hypotheses of one sentence in float32.
 The rate of bfloat16 is that of products of two bfloat16 matrices, without the casts that autocast adds.
 Each operation is timed by itself, minus the time that a view takes, which is the overhead of timing. Profiled steps
 alternate with unprofiled ones, and the fastest of each kind counts, because other work can only slow a step down.
@@ -24,6 +27,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from nmt.cli.compose import configuration
+from nmt.cores import usable_cores
 from nmt.data.batch import pad_source
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.constraints import Constraints
@@ -35,6 +39,8 @@ from nmt.text import BOS, EOS
 from scripts.bench.training_cost import SIZES
 
 PIECES, STEPS = 8000, 40
+INSTRUCTIONS = ("avx2", "avx512_f", "avx512_bf16", "avx512_vnni", "amx_bf16", "amx_int8")
+"""Those on which the speed of products depends, by the names of torch.cpu.get_capabilities."""
 PRODUCTS = "products"
 KINDS = {
     PRODUCTS: (
@@ -181,25 +187,31 @@ def main() -> None:
     parser.add_argument("--sentences", type=int, default=64, help="sentences per training step, each with 32 pieces")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument(
-        "--precision", choices=["32-true", "bf16-mixed"], default="32-true", help="of the training step"
+        "--precision", choices=["32-true", "bf16-mixed", "auto"], default="32-true", help="of the training step"
     )
     options = parser.parse_args()
     torch.set_num_threads(1)
-    training_type = torch.bfloat16 if options.precision == "bf16-mixed" else torch.float32
+    able = torch.cpu.get_capabilities()
+    precision = options.precision
+    if precision == "auto":
+        precision = "bf16-mixed" if able.get("avx512_bf16") or able.get("amx_bf16") else "32-true"
+    training_type = torch.bfloat16 if precision == "bf16-mixed" else torch.float32
     rates = {dtype: rate_of_products(dtype) for dtype in dict.fromkeys([torch.float32, training_type])}
     columns = {
         f"{name}, {kind}": budget(step, parts, options.rounds, rate)
         for name in ("transformer", "luong")
         for kind, step, parts, rate in (
             (
-                f"training, {options.precision}",
-                training_step(name, options.sentences, 32, options.precision),
+                f"training, {precision}",
+                training_step(name, options.sentences, 32, precision),
                 1,
                 rates[training_type],
             ),
             ("search", search_of_one_sentence(name), STEPS, rates[torch.float32]),
         )
     }
+    found = ", ".join(name for name in INSTRUCTIONS if able.get(name)) or "none of " + ", ".join(INSTRUCTIONS)
+    print(f"{able.get('cpu_name', able['architecture'])}, {usable_cores()} cores: {found}")
     for dtype, rate in rates.items():
         name = str(dtype).removeprefix("torch.")
         print(f"{name} products of 1,024 x 1,024: {2 * rate / 1e9:.0f} GFLOP/s with one thread")
