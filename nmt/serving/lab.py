@@ -1,33 +1,23 @@
 """The lab's own interface, under /v1: what a run attends to, and what happens if you change it."""
 
-import asyncio
-import json
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable
 from typing import Any, TypeVar
 
-import numpy as np
 from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import StreamingResponse
 
-from nmt.decoding.stepwise import Observe
-from nmt.decoding.translatable import unknown_characters
 from nmt.errors import Mistake, TemplatedMessage
 from nmt.insight.alternatives import alternatives
-from nmt.insight.attribution_maps import attribution_maps, chosen_method
-from nmt.insight.beams import Beam, watched_search
 from nmt.insight.cells import cells
-from nmt.insight.forced_maps import IdPair
-from nmt.insight.interventions import Decoded, forced, intervene
+from nmt.insight.interventions import forced, intervene
 from nmt.insight.known_alignments import agreement, aligned_pairs
-from nmt.insight.provenance import described_model
-from nmt.insight.sentence_pair import best_translation, check_index, check_length, check_site
-from nmt.insight.unknown_words import unknown_words
-from nmt.maps.attention_map import EOS, AttentionMap, selected
+from nmt.maps.attention_map import EOS
 from nmt.maps.links import MapSelector
 from nmt.runs.load import LoadedRun
 from nmt.scoring.test_sets import example_pairs
-from nmt.serving.batcher import QueueFull, Task
+from nmt.serving.answers import description, rounded, sentence_pair, shown
+from nmt.serving.batcher import Task
 from nmt.serving.gallery import Unavailable
 from nmt.serving.questions import (
     AlignQuestion,
@@ -40,24 +30,14 @@ from nmt.serving.questions import (
     StreamQuestion,
     TranslateQuestion,
 )
-from nmt.serving.requests import DEFECT, failures, too_slow, within
+from nmt.serving.requests import failures, within
 from nmt.serving.server_messages import in_language, message_of, request_language
 from nmt.serving.service import Service, ThisService
-from nmt.sites import SITES
-from nmt.text import EOS as EOS_ID
-from nmt.text import PAD, normalize
+from nmt.serving.streams import attributed, searched, sent_events
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-_DIGITS = 6
-_MOST_PIECES = 200
-"""Maximum number of pieces per side. The size of a response with all maps grows with the product of both lengths."""
-_PASS_TOKENS = 128
-"""Maximum number of tokens in a pass over variants of a sentence. Others can go first only between passes."""
-
-_UNREAD_STREAMS = 16_000_000
-"""Maximum number of characters that all streams together may keep for clients that read slowly."""
 
 router = APIRouter(prefix="/v1", tags=["lab"])
 _FAILURES = failures(400, 403, 404, 408, 413, 429, 500, 503, 504)
@@ -299,218 +279,3 @@ def run_name(service: Service, given: str | None) -> str:
         text = TemplatedMessage("There is no run '{name}'; use one listed at /v1/runs.", name=printable)
         raise HTTPException(404, text)
     return name
-
-
-def source_ids(run: LoadedRun, question: Question) -> list[int]:
-    """The piece ids of the text. Raises Mistake if it is empty or too long."""
-    source = run.tokenizers.source.encode(normalize(question.text))
-    check_length("source", source, _MOST_PIECES)
-    return source
-
-
-def sentence_pair(run: LoadedRun, question: PairQuestion, observe: Observe) -> tuple[list[int], list[int]]:
-    """The piece ids of the text, and those of the given translation or the run's own.
-
-    Raises Mistake if a side is empty or too long, or if an id is not that of a piece in the vocabulary.
-    """
-    source, target = source_ids(run, question), question.target_ids
-    check_ids(run, question)
-    if target is None and question.target is not None:
-        target = run.tokenizers.target.encode(normalize(question.target))
-        check_length("target", target, _MOST_PIECES)
-    if target is None:
-        target = best_translation(run, source, question.prefix_ids or [], question.search, observe=observe)
-    return source, target
-
-
-def check_ids(run: LoadedRun, question: PairQuestion) -> None:
-    """Raises Mistake if an id is not that of a piece in the target vocabulary, or if there are too many ids."""
-    first, size = EOS_ID + 1, run.tokenizers.target.size
-    for name, ids in (("target", question.target_ids or []), ("prefix", question.prefix_ids or [])):
-        # A prefix may leave positions free.
-        if any(not first <= index < size and not (name == "prefix" and index == PAD) for index in ids):
-            raise Mistake(
-                TemplatedMessage(
-                    "{name}_ids must be from {first} to {last}; smaller ids are PAD, UNK, BOS and EOS.",
-                    name=name,
-                    first=first,
-                    last=size - 1,
-                )
-            )
-        check_length(name, ids, _MOST_PIECES, least=0)
-
-
-Tell = Callable[[str, dict[str, Any]], None]
-"""tell(name, content) sends an event."""
-Streamed = Callable[[LoadedRun, Tell], dict[str, Any]]
-"""action(run, tell) returns the content of the last event."""
-
-
-def searched(service: Service, question: StreamQuestion) -> Streamed:
-    """The search that a question asks for; it sends an event after each step."""
-
-    def action(run: LoadedRun, tell: Tell) -> dict[str, Any]:
-        source, tokenizer = source_ids(run, question), run.tokenizers.target
-        check_ids(run, question)
-
-        def watch(beams: list[Beam]) -> None:
-            service.batcher.between_steps()
-            hypotheses = [{"pieces": tokenizer.pieces(ids), "log_prob": round(value, _DIGITS)} for ids, value in beams]
-            step: dict[str, Any] = {"text": normalize(tokenizer.decode(beams[0].ids)), "beams": hypotheses}
-            if question.site is not None:
-                step["map"] = unfinished_map(run, source, beams[0].ids, question)
-            tell("beams", step)
-
-        best = watched_search(run, source, watch, question.prefix_ids or [], question.search)[0]
-        return {
-            **shown(forced(run, source, best.ids), maps=False),
-            "score": round(best.score, _DIGITS),
-            "unknown_characters": unknown_characters(normalize(question.text), run.tokenizers.source),
-            "unknown_words": unknown_words(run, question.text),
-        }
-
-    return action
-
-
-def attributed(service: Service, question: AttributeQuestion) -> Streamed:
-    """The attribution that a question asks for; it sends an event for each percent."""
-
-    def action(run: LoadedRun, tell: Tell) -> dict[str, Any]:
-        last = -1
-
-        def before_pass(done: float) -> None:
-            nonlocal last
-            service.batcher.between_steps()
-            if int(100 * done) > last:
-                last = int(100 * done)
-                tell("progress", {"percent": last})
-
-        method = chosen_method(run, question.method, question.contrast, before_pass=before_pass)
-        source, target = sentence_pair(run, question, service.batcher.between_steps)
-        check_length("source", source, run.model.max_source)
-        check_length("target", target, run.model.max_target)
-        pass_tokens = min(service.batcher.batch_tokens, _PASS_TOKENS)
-        [sentence] = attribution_maps(run, [IdPair(1, 1, source, target)], pass_tokens, method)
-        [item] = sentence.maps
-        # An attribution has one layer and head.
-        attribution, weights = (np.asarray(numbers)[0, 0] for numbers in (item.attribution, item.weights))
-        return {
-            "inputs": item.inputs,
-            "outputs": item.outputs,
-            "columns": item.columns,
-            "attribution": rounded(attribution),
-            "weights": rounded(weights),
-        }
-
-    return action
-
-
-async def sent_events(
-    service: Service, name: str, action: Streamed, language: str, *, long: bool = False
-) -> AsyncIterator[str]:
-    """The server-sent events of an action, which ends when the client disconnects. Errors are in `language`."""
-    loop = asyncio.get_running_loop()
-    events: asyncio.Queue[str | None] = asyncio.Queue()
-    made, sent = 0, 0  # characters; each is changed by one thread alone
-
-    def tell(event_name: str, content: dict[str, Any]) -> None:
-        nonlocal made
-        # The computation does not wait for the client, because all other clients would wait too.
-        if made - sent > _UNREAD_STREAMS / service.streams:
-            raise Mistake(TemplatedMessage("The stream is read too slowly; choose a smaller beam_size."))
-        event = _event(event_name, content)
-        made += len(event)
-        loop.call_soon_threadsafe(events.put_nowait, event)
-
-    service.streams += 1
-    work = asyncio.ensure_future(service.batcher.compute(name, lambda run: action(run, tell), long=long))
-    work.add_done_callback(lambda _: events.put_nowait(None))  # marks the end
-    deadline = loop.time() + service.limits.seconds
-    try:
-        while (event := await asyncio.wait_for(events.get(), deadline - loop.time())) is not None:
-            sent += len(event)
-            yield event
-        yield _event("done", await work)
-    except TimeoutError:
-        yield _event("error", {"error": in_language(too_slow(service.limits.seconds), language)})
-    except (Mistake, QueueFull, Unavailable) as error:
-        yield _event("error", {"error": in_language(message_of(error), language)})
-    except Exception:
-        logger.exception("A streamed computation failed.")
-        yield _event("error", {"error": in_language(DEFECT, language)})
-    finally:
-        work.cancel()
-        service.streams -= 1
-
-
-def unfinished_map(run: LoadedRun, source: list[int], target: list[int], question: StreamQuestion) -> dict[str, Any]:
-    """The requested map for an unfinished translation, without the row that predicts EOS."""
-    maps = {item.site: item for item in forced(run, source, target).maps}
-    site = str(question.site)
-    check_site(site, maps)
-    item = maps[site]
-    layers, heads = item.weights.shape[:2]
-    check_index("layer", question.layer, layers, item.site)
-    check_index("head", question.head, heads, item.site)
-    rows = len(item.outputs) - (SITES[item.site].rows == "target")
-    weights = selected(item.weights, question.layer, question.head)[None, None, :rows]
-    return {
-        "inputs": item.inputs[:rows],
-        "outputs": item.outputs[:rows],
-        "columns": item.columns,
-        "weights": rounded(weights),
-    }
-
-
-def _event(name: str, content: dict[str, Any]) -> str:
-    return f"event: {name}\ndata: {json.dumps(content, ensure_ascii=False)}\n\n"
-
-
-def description(run: LoadedRun) -> dict[str, Any]:
-    """A run: its model, the parts of its attention at every site, and its scores."""
-    return {
-        **described_model(run),
-        "sites": {
-            site: {
-                "layers": len(layers),
-                "heads": layers[0].num_heads,
-                "scorer": type(layers[0].scorer).__name__,
-                "window": type(layers[0].window).__name__,
-                "normalizer": type(layers[0].normalizer).__name__,
-                "queries": run.model.queries[site],
-            }
-            for site, layers in run.model.sentence_sites.items()
-        },
-        "search": {key: run.settings.search.get(key) for key in ("beam_size", "length_penalty")},
-        "scores": run.directory.metrics().get("scores", {}),
-    }
-
-
-def shown(decoded: Decoded, *, maps: bool) -> dict[str, Any]:
-    """The fields of a translation for a JSON response, with its attention maps if `maps` is true."""
-    fields: dict[str, Any] = {
-        "text": decoded.text,
-        "ids": decoded.ids,
-        "pieces": decoded.pieces,
-        "log_probs": rounded(decoded.log_probs),
-        "log_prob": round(decoded.log_prob, _DIGITS),
-    }
-    if maps:
-        fields["maps"] = {item.site: _map(item) for item in decoded.maps}
-    return fields
-
-
-def _map(item: AttentionMap) -> dict[str, Any]:
-    return {
-        "inputs": item.inputs,
-        "outputs": item.outputs,
-        "columns": item.columns,
-        "weights": rounded(item.weights),
-        "center": None if item.local is None else rounded(item.local.center),
-    }
-
-
-def rounded(numbers: Sequence[Any] | np.ndarray) -> Any:
-    """Nested lists of numbers, rounded; lists of anything else are left unchanged."""
-    array = np.asarray(numbers)
-    return np.round(array.astype(np.float64), _DIGITS).tolist() if array.dtype.kind == "f" else array.tolist()

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from nmt.models.base import Seq2Seq
-from nmt.serving import batcher, lab
+from nmt.serving import batcher, lab, streams
 
 ASKED = {"q": "one two.", "source": "en", "target": "vi"}
 DEFECT = "Internal error; the server's log has the details."
@@ -96,7 +96,7 @@ def test_a_bug_in_a_search_ends_its_stream_with_an_error_and_is_logged(
     caplog: pytest.LogCaptureFixture,
     record_property: Callable[[str, object], None],
 ) -> None:
-    monkeypatch.setattr(lab, "forced", shapes)
+    monkeypatch.setattr(streams, "forced", shapes)
     with caplog.at_level(logging.WARNING):
         _, text = answer(address, "/v1/translate/stream", {"text": "one two."})
     last = text.strip().split("\n\n")[-1]

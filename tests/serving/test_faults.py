@@ -16,7 +16,7 @@ from served_runs import Serve
 
 from nmt.errors import Mistake
 from nmt.serving import gallery as galleries
-from nmt.serving import lab
+from nmt.serving import streams
 from nmt.serving.application import application
 from nmt.serving.batcher import Batcher
 from nmt.serving.gallery import Gallery, Unavailable
@@ -185,7 +185,7 @@ def test_a_server_is_ready_while_one_of_its_runs_can_be_loaded(
 
 
 def test_a_stream_that_is_read_too_slowly_ends_its_search(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lab, "_UNREAD_STREAMS", -1)
+    monkeypatch.setattr(streams, "_UNREAD_STREAMS", -1)
     events = client.post("/v1/translate/stream", json={"text": "one two."}).text
     error = {"error": "The stream is read too slowly; choose a smaller beam_size."}
     assert events == f"event: error\ndata: {json.dumps(error)}\n\n"

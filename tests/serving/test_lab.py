@@ -94,7 +94,7 @@ def test_a_stream_ends_with_an_error_after_a_defect(client: TestClient, monkeypa
     def fails(*_: object) -> None:
         raise RuntimeError("a secret path")
 
-    monkeypatch.setattr("nmt.serving.lab.watched_search", fails)
+    monkeypatch.setattr("nmt.serving.streams.watched_search", fails)
     assert events(client, TEXT) == [("error", {"error": "Internal error; the server's log has the details."})]
 
 

@@ -39,7 +39,14 @@ def test_every_error_of_an_endpoint_is_a_templated_message() -> None:
 
 def test_every_mistake_of_the_lab_is_a_templated_message() -> None:
     package = Path(nmt.__file__).parent
-    rooms = ("serving/lab.py", "serving/questions.py", "serving/texts.py", "insight/sentence_pair.py")
+    rooms = (
+        "serving/lab.py",
+        "serving/answers.py",
+        "serving/streams.py",
+        "serving/questions.py",
+        "serving/texts.py",
+        "insight/sentence_pair.py",
+    )
     insight = ("interventions", "cells", "known_alignments", "attribution_maps", "beams")
     plain = []
     for file in (*rooms, *(f"insight/{name}.py" for name in insight)):

@@ -1,0 +1,111 @@
+"""What the lab answers, in the fields of its JSON, and the pieces that a question names."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from nmt.decoding.stepwise import Observe
+from nmt.errors import Mistake, TemplatedMessage
+from nmt.insight.interventions import Decoded
+from nmt.insight.provenance import described_model
+from nmt.insight.sentence_pair import best_translation, check_length
+from nmt.maps.attention_map import AttentionMap
+from nmt.runs.load import LoadedRun
+from nmt.serving.questions import PairQuestion, Question
+from nmt.text import EOS as EOS_ID
+from nmt.text import PAD, normalize
+
+DIGITS = 6
+"""Decimal places of all numbers."""
+_MOST_PIECES = 200
+"""Maximum number of pieces per side. The size of a response with all maps grows with the product of both lengths."""
+
+
+def source_ids(run: LoadedRun, question: Question) -> list[int]:
+    """The piece ids of the text. Raises Mistake if it is empty or too long."""
+    source = run.tokenizers.source.encode(normalize(question.text))
+    check_length("source", source, _MOST_PIECES)
+    return source
+
+
+def sentence_pair(run: LoadedRun, question: PairQuestion, observe: Observe) -> tuple[list[int], list[int]]:
+    """The piece ids of the text, and those of the given translation or the run's own.
+
+    Raises Mistake if a side is empty or too long, or if an id is not that of a piece in the vocabulary.
+    """
+    source, target = source_ids(run, question), question.target_ids
+    check_ids(run, question)
+    if target is None and question.target is not None:
+        target = run.tokenizers.target.encode(normalize(question.target))
+        check_length("target", target, _MOST_PIECES)
+    if target is None:
+        target = best_translation(run, source, question.prefix_ids or [], question.search, observe=observe)
+    return source, target
+
+
+def check_ids(run: LoadedRun, question: PairQuestion) -> None:
+    """Raises Mistake if an id is not that of a piece in the target vocabulary, or if there are too many ids."""
+    first, size = EOS_ID + 1, run.tokenizers.target.size
+    for name, ids in (("target", question.target_ids or []), ("prefix", question.prefix_ids or [])):
+        # A prefix may leave positions free.
+        if any(not first <= index < size and not (name == "prefix" and index == PAD) for index in ids):
+            raise Mistake(
+                TemplatedMessage(
+                    "{name}_ids must be from {first} to {last}; smaller ids are PAD, UNK, BOS and EOS.",
+                    name=name,
+                    first=first,
+                    last=size - 1,
+                )
+            )
+        check_length(name, ids, _MOST_PIECES, least=0)
+
+
+def description(run: LoadedRun) -> dict[str, Any]:
+    """A run: its model, the parts of its attention at every site, and its scores."""
+    return {
+        **described_model(run),
+        "sites": {
+            site: {
+                "layers": len(layers),
+                "heads": layers[0].num_heads,
+                "scorer": type(layers[0].scorer).__name__,
+                "window": type(layers[0].window).__name__,
+                "normalizer": type(layers[0].normalizer).__name__,
+                "queries": run.model.queries[site],
+            }
+            for site, layers in run.model.sentence_sites.items()
+        },
+        "search": {key: run.settings.search.get(key) for key in ("beam_size", "length_penalty")},
+        "scores": run.directory.metrics().get("scores", {}),
+    }
+
+
+def shown(decoded: Decoded, *, maps: bool) -> dict[str, Any]:
+    """The fields of a translation for a JSON response, with its attention maps if `maps` is true."""
+    fields: dict[str, Any] = {
+        "text": decoded.text,
+        "ids": decoded.ids,
+        "pieces": decoded.pieces,
+        "log_probs": rounded(decoded.log_probs),
+        "log_prob": round(decoded.log_prob, DIGITS),
+    }
+    if maps:
+        fields["maps"] = {item.site: _map(item) for item in decoded.maps}
+    return fields
+
+
+def _map(item: AttentionMap) -> dict[str, Any]:
+    return {
+        "inputs": item.inputs,
+        "outputs": item.outputs,
+        "columns": item.columns,
+        "weights": rounded(item.weights),
+        "center": None if item.local is None else rounded(item.local.center),
+    }
+
+
+def rounded(numbers: Sequence[Any] | np.ndarray) -> Any:
+    """Nested lists of numbers, rounded; lists of anything else are left unchanged."""
+    array = np.asarray(numbers)
+    return np.round(array.astype(np.float64), DIGITS).tolist() if array.dtype.kind == "f" else array.tolist()
