@@ -31,7 +31,8 @@ from nmt.config.job import JobRecord
 from nmt.config.schema import NOT_STORED
 from nmt.config.stored import Count, Stored, read_stored
 from nmt.errors import Mistake, report
-from nmt.files import check_writable, locked, temporary_folder, write_json
+from nmt.files import locked, temporary_folder, write_json
+from nmt.paths import check_writable
 from nmt.ranks import rank
 from nmt.signals import received_signal
 

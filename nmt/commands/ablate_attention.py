@@ -4,9 +4,10 @@ from pathlib import Path
 
 from nmt.commands.ablate_attention_settings import AblateAttentionSettings
 from nmt.config.job import Job
-from nmt.files import folder_to_write, write_json, write_text
+from nmt.files import write_json, write_text
 from nmt.insight.ablation import ablate, readable_pairs
 from nmt.maps.attention_map import selected_sites
+from nmt.paths import folder_to_write
 from nmt.runs.load import load_run
 from nmt.scoring.run_scores import conditions
 from nmt.scoring.test_sets import chosen_test_set

@@ -5,9 +5,10 @@ from pathlib import Path
 from nmt.commands.align_settings import AlignSettings
 from nmt.config.job import Job
 from nmt.errors import Mistake
-from nmt.files import folder_to_write, write_text
+from nmt.files import write_text
 from nmt.insight.attribution_maps import ATTENTION, map_maker
 from nmt.maps.links import Rates
+from nmt.paths import folder_to_write
 from nmt.runs.load import load_run
 from nmt.scoring.alignment_error import chosen_links, cross_maps, gold_file, rates_by_way
 from nmt.scoring.test_sets import chosen_test_set

@@ -7,9 +7,10 @@ from typing import Literal
 from nmt.commands.average_settings import AverageSettings
 from nmt.config.job import Job
 from nmt.errors import Mistake
-from nmt.files import check_folder, check_writable, locked
+from nmt.files import locked
 from nmt.insight.unknown_words import known_words
 from nmt.models.embeddings import with_plain_weights
+from nmt.paths import check_folder, check_writable
 from nmt.runs.directory import RunDirectory
 from nmt.runs.load import LoadedRun, build_model, choose_device, load_run, save_weights
 from nmt.runs.record import print_run

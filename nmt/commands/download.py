@@ -15,7 +15,8 @@ from nmt.data.archives import extract, stem
 from nmt.data.fetch import Digest, DownloadFailed, Limits, Progress, checked_address, fetch
 from nmt.data.hub import checked_name, stored_name, write_splits
 from nmt.errors import CheckFailed, Mistake, printable
-from nmt.files import atomic_write, folder_to_write
+from nmt.files import atomic_write
+from nmt.paths import folder_to_write
 
 logger = logging.getLogger(__name__)
 

@@ -5,12 +5,12 @@ from pathlib import Path
 from nmt.commands.draw_attention_settings import DrawAttentionSettings
 from nmt.config.job import Job
 from nmt.errors import Mistake
-from nmt.files import check_writable, folder_to_write
 from nmt.maps.animation import FILMS, check_films, draw_films
 from nmt.maps.comparison import draw_side_by_side
 from nmt.maps.drawing import PICTURES, Drawing
 from nmt.maps.map_files import MANIFEST, MapFolder, map_folders
 from nmt.pages.viewer import draw_formats, viewed_runs, write_viewer
+from nmt.paths import check_writable, folder_to_write
 
 
 def draw_attention(job: Job[DrawAttentionSettings]) -> None:

@@ -16,7 +16,7 @@ from nmt.data.inspection import NEW_TONE_MARKS, OLD_TONE_MARKS, Inspection, Seen
 from nmt.data.seen_texts import SeenTexts
 from nmt.data.split import PARTS, split_corpus
 from nmt.data.vocabulary import learned_tokenizers
-from nmt.files import cache_folder, check_folder, check_writable
+from nmt.paths import cache_folder, check_folder, check_writable
 from nmt.tables import Table
 from nmt.text.compressed import opened
 from nmt.text.normalize import without_punctuation

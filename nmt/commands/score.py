@@ -5,7 +5,7 @@ import logging
 from nmt.commands.score_settings import ScoreSettings
 from nmt.config.job import Job
 from nmt.data.corpus import read_parallel
-from nmt.files import existing_file
+from nmt.paths import existing_file
 from nmt.runs.load import documents_to_read, load_runs
 from nmt.scoring.forced_scores import log_probs, perplexity
 

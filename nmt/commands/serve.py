@@ -10,7 +10,7 @@ from pathlib import Path
 from nmt.commands.serve_settings import ServeSettings
 from nmt.config.job import Job
 from nmt.errors import Mistake
-from nmt.files import existing_file
+from nmt.paths import existing_file
 from nmt.serving.server_processes import check_can_fork, run_workers
 from nmt.text.lines import text_lines
 

@@ -24,8 +24,8 @@ from nmt.decoding.translator import Translation, Translator
 from nmt.errors import Mistake
 from nmt.exports.engine_choice import Chosen, check_precision_of_cluster, chosen_engine
 from nmt.exports.precision_choice import fastest_precision
-from nmt.files import check_writable, existing_file
 from nmt.pace import Pace
+from nmt.paths import check_writable, existing_file
 from nmt.runs.directory import tokenizer_hashes
 from nmt.runs.engine import engine_translator, search_config
 from nmt.runs.included import included_models

@@ -20,7 +20,7 @@ from nmt.data.cache import file_digest
 from nmt.data.known_files import ReadLines, known_digest, known_lines, remembered_lines
 from nmt.data.table_corpora import is_table, iter_table
 from nmt.errors import MissingFile, Mistake
-from nmt.files import how_to_unpack
+from nmt.paths import how_to_unpack
 from nmt.text import normalize
 from nmt.text.compressed import COMPRESSED, uncompressed
 from nmt.text.lines import iter_lines

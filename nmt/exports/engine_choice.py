@@ -18,7 +18,8 @@ from nmt.exports.damage import DamagedExport, UnreadableExport
 from nmt.exports.engine_options import COMPARED, VERDICT, check_supported
 from nmt.exports.export_record import check_files, origin, read_record
 from nmt.exports.extras import check_extra, importing
-from nmt.files import cache_folder, check_writable, remove, write_json
+from nmt.files import remove, write_json
+from nmt.paths import cache_folder, check_writable
 from nmt.runs.engine import Engine, search_config
 from nmt.runs.reading import StoredRun, read_run
 

@@ -13,7 +13,8 @@ from nmt.exports.engine_options import COMPARED, VERDICT, check_supported
 from nmt.exports.export_run import comparison_pairs, export_run, open_kept, write_compared
 from nmt.exports.formats import open_engine
 from nmt.exports.parity import Differs
-from nmt.files import check_writable, locked, remove_parts, write_json
+from nmt.files import locked, remove_parts, write_json
+from nmt.paths import check_writable
 from nmt.runs.engine import Engine
 from nmt.runs.load import LoadedRun, load_run, load_runs
 from nmt.runs.reading import StoredRun

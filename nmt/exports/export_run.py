@@ -12,7 +12,8 @@ from nmt.exports.damage import DamagedExport, UnreadableExport
 from nmt.exports.export_record import RECORD, check_files, file_digests, origin, read_record
 from nmt.exports.formats import open_engine, open_exported, write_format
 from nmt.exports.parity import BOUNDS, SENTENCES, Parity, compare, computes_alike
-from nmt.files import atomic_folder, check_writable, existing_file, write_json
+from nmt.files import atomic_folder, write_json
+from nmt.paths import check_writable, existing_file
 from nmt.runs.engine import Engine
 from nmt.runs.included import included_name
 from nmt.runs.load import LoadedRun

@@ -16,8 +16,9 @@ from nmt.data.corpus import Pairs
 from nmt.errors import Mistake
 from nmt.exports.page_file import PageRun, page_data
 from nmt.exports.parity import Exported, Parity, compare
-from nmt.files import atomic_write, check_name, check_writable, remove_abandoned_parts
+from nmt.files import atomic_write, remove_abandoned_parts
 from nmt.pages.bundle import WEB, bundle
+from nmt.paths import check_name, check_writable
 from nmt.runs.load import LoadedRun
 from nmt.runs.names import distinct_names
 

@@ -21,8 +21,9 @@ from nmt.errors import CheckFailed, MissingFile, Mistake
 from nmt.exports.damage import UnreadableExport, Unsupported
 from nmt.exports.engine_choice import NOT_WRITABLE, chosen_engine, has_gpu_file, why_not_ctranslate2
 from nmt.exports.engine_options import ENGINE_PRECISIONS
-from nmt.files import cache_folder, locked, write_json
+from nmt.files import locked, write_json
 from nmt.pace import Pace
+from nmt.paths import cache_folder
 from nmt.runs.directory import tokenizer_hashes
 from nmt.runs.engine import engine_translator, search_config
 from nmt.runs.reading import StoredRun, read_run

@@ -9,13 +9,14 @@ from nmt.config.nodes import Node
 from nmt.data.corpus import read_parallel
 from nmt.data.documents import earlier_pairs
 from nmt.errors import Mistake
-from nmt.files import check_writable, existing_file, write_text
+from nmt.files import write_text
 from nmt.insight.forced_maps import IdPair, first_ranked
 from nmt.insight.provenance import described_files, described_run
 from nmt.maps.attention_map import SentenceMaps
 from nmt.maps.drawing import LEFT_OUT, clear
 from nmt.maps.map_files import MANIFEST, MapFolder, write_maps
 from nmt.pace import Pace
+from nmt.paths import check_writable, existing_file
 from nmt.runs.encoder import LoadedEncoder
 from nmt.runs.engine import search_config
 from nmt.runs.load import LoadedRun, documents_to_read

@@ -18,17 +18,8 @@ from nmt.config.trusted import read_plain_yaml
 from nmt.data.cache import file_digest
 from nmt.errors import Mistake
 from nmt.evaluation.score_record import ScoreRecord
-from nmt.files import (
-    check_link,
-    check_links,
-    check_size,
-    is_part,
-    not_a_folder,
-    remove,
-    remove_parts,
-    write_bytes,
-    write_json,
-)
+from nmt.files import check_size, is_part, remove, remove_parts, write_bytes, write_json
+from nmt.paths import check_link, check_links, not_a_folder
 from nmt.runs.included import included_models, included_name
 from nmt.text import Tokenizer, TokenizerPair
 from nmt.text.lines import read_lines

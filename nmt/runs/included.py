@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from nmt.files import real_path
+from nmt.paths import real_path
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _FOLDERS = (_PACKAGE / "_models", _PACKAGE.parent / "models")

@@ -19,11 +19,12 @@ from nmt.config.schema import RunSettings
 from nmt.data.documents import ContextWindow, documents_of_file
 from nmt.decoding.binding import Algorithm
 from nmt.errors import Mistake
-from nmt.files import existing_file, sync, temporary_folder
+from nmt.files import sync, temporary_folder
 from nmt.models import Seq2Seq, VocabularySizes
 from nmt.models.base import Attending
 from nmt.models.embeddings import with_plain_weights
 from nmt.models.no_initial_weights import NoInitialWeights
+from nmt.paths import existing_file
 from nmt.runs.directory import RunDirectory
 from nmt.runs.precision import check_precision, with_precision
 from nmt.runs.reading import StoredRun, context_window, read_run

@@ -14,7 +14,8 @@ from nmt.evaluation.sanity import hypothesis_warnings
 from nmt.evaluation.score_chart import score_bars
 from nmt.evaluation.scores import RESAMPLES, all_metrics, corpus_scores, headline_metrics, sentence_scores
 from nmt.evaluation.significance import TRIALS, approximate_randomization, holm, multi_bootstrap
-from nmt.files import existing_file, read_json, write_json, write_text
+from nmt.files import read_json, write_json, write_text
+from nmt.paths import existing_file
 from nmt.runs.load import load_run
 from nmt.scoring.references import warn_of_references
 from nmt.scoring.run_scores import HYPOTHESES, SCORES, score_runs, stored_scores

@@ -14,9 +14,9 @@ from nmt.data.corpus import Pairs, corpus_hashes, read_parallel
 from nmt.data.documents import check_documents, read_documents
 from nmt.errors import MissingFile, Mistake
 from nmt.evaluation.sanity import looks_tokenized
-from nmt.files import check_folder, check_writable, existing_file
 from nmt.maps.map_files import MANIFEST, MapFolder, map_folders
 from nmt.maps.words import text_of
+from nmt.paths import check_folder, check_writable, existing_file
 from nmt.runs.included import included_name
 from nmt.runs.load import LoadedRun, documents_to_read
 from nmt.runs.reading import StoredRun

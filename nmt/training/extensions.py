@@ -17,7 +17,7 @@ from nmt.config.keys import leaves
 from nmt.config.nodes import Node, check_arguments, make
 from nmt.config.schema import LoopSettings
 from nmt.errors import CheckFailed, Mistake
-from nmt.files import check_writable
+from nmt.paths import check_writable
 
 _EXTRAS = ("wandb", "mlflow")
 """The loggers that need a package, which has the name of the logger, as its extra has."""

@@ -19,7 +19,8 @@ from nmt.config.keys import with_values
 from nmt.config.nodes import Config
 from nmt.config.schema import validated
 from nmt.data.module import TranslationData
-from nmt.files import cache_folder, check_folder, check_unlocked, check_writable
+from nmt.files import check_unlocked
+from nmt.paths import cache_folder, check_folder, check_writable
 from nmt.ranks import rank
 from nmt.runs.directory import RunDirectory
 from nmt.runs.record import training_record

@@ -12,8 +12,8 @@ from nmt.config.nodes import Config, choice_names, default_node
 from nmt.config.schema import RunSettings
 from nmt.data.cache import file_digest
 from nmt.errors import Mistake
-from nmt.files import real_path
 from nmt.models import DocumentModel, Seq2Seq
+from nmt.paths import real_path
 from nmt.runs.directory import RunDirectory
 from nmt.runs.encoder import LoadedEncoder, build_encoder, load_encoder
 from nmt.runs.included import named_run

@@ -23,7 +23,7 @@ from nmt.config.schema import TrainSettings, validated
 from nmt.errors import Mistake
 from nmt.evaluation.scores import headline_metrics
 from nmt.evaluation.significance import approximate_randomization, holm
-from nmt.files import check_folder
+from nmt.paths import check_folder
 from nmt.runs.directory import RunDirectory
 from nmt.scoring.score_table import System, run_system
 from nmt.tables import PValue, Table

@@ -25,7 +25,7 @@ from pathlib import Path
 from nmt.config.direction import Direction
 from nmt.data.corpus import read_aligned
 from nmt.data.documents import document_file
-from nmt.files import check_folder
+from nmt.paths import check_folder
 from nmt.runs.directory import RunDirectory
 from nmt.runs.load import load_run
 from nmt.tables import Cell, Table

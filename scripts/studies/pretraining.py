@@ -30,7 +30,7 @@ from typing import Any
 from nmt.config.direction import Direction
 from nmt.data.detokenized import detokenized
 from nmt.errors import Mistake
-from nmt.files import cache_folder, check_folder
+from nmt.paths import cache_folder, check_folder
 from nmt.runs.directory import EncoderDirectory, RunDirectory
 from nmt.tables import Table
 from scripts.mistakes import report_mistakes

@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 
 from nmt.config.nodes import CONFIGS
 from nmt.errors import Mistake
-from nmt.files import check_folder, write_json
+from nmt.files import write_json
+from nmt.paths import check_folder
 from nmt.runs.directory import RunDirectory
 from scripts.mistakes import report_mistakes
 from scripts.studies.results_report import SPLITS, report

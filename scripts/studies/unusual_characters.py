@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import nmt
 from nmt.errors import Mistake
-from nmt.files import existing_file
+from nmt.paths import existing_file
 from nmt.tables import Cell, Table
 from nmt.text.lines import iter_lines
 from scripts.mistakes import report_mistakes

@@ -19,7 +19,8 @@ from nmt.data.chunks import Chunk, TextFilters, TokenizedChunk, Tokenizing
 from nmt.data.filters import Filters, TextFilter
 from nmt.data.tokenizing_processes import ProcessEnded, number_of_processes, tokenized_chunks
 from nmt.errors import CheckFailed, Mistake
-from nmt.files import existing_file, locked
+from nmt.files import locked
+from nmt.paths import existing_file
 from nmt.text import TokenizerPair
 
 
