@@ -294,3 +294,12 @@ def test_whatever_the_disk_refuses_the_former_content_stays(
                 break
         assert number > 1
         write("former")
+
+
+@pytest.mark.parametrize("name", ["x" * 255, "ế" * 85])
+def test_a_name_may_be_as_long_as_the_file_system_allows(tmp_path: Path, name: str) -> None:
+    """The name of the temporary file beside it is not longer."""
+    write_text(tmp_path / name, "text")
+    with atomic_folder(tmp_path / "new" / name) as folder:
+        (folder / "file").touch()
+    assert (tmp_path / name).read_text(encoding="utf-8") == "text"

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import Mistake
-from nmt.files import write_text
 from nmt.paths import cache_folder, check_folder, check_links, check_writable, existing_file, folder_to_write
 
 
@@ -116,15 +115,6 @@ def test_a_name_that_is_too_long_is_refused(tmp_path: Path) -> None:
         with pytest.raises(Mistake, match=r"which cannot be created \(.+\); choose another folder"):
             check_writable("out", tmp_path / path)  # before the work whose results the folder is for
     check_writable("out", tmp_path / "new" / ("x" * 200))
-
-
-@pytest.mark.parametrize("name", ["x" * 255, "ế" * 85])
-def test_a_name_may_be_as_long_as_the_file_system_allows(tmp_path: Path, name: str) -> None:
-    """The name of the temporary file beside it is not longer."""
-    write_text(tmp_path / name, "text")
-    with atomic_folder(tmp_path / "new" / name) as folder:
-        (folder / "file").touch()
-    assert (tmp_path / name).read_text(encoding="utf-8") == "text"
 
 
 def test_an_existing_cache_is_used_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
