@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 PART = ".part"
 """The suffix of a file or folder that is still being written."""
 _FORMER = ".former"
-"""The suffix of a folder with what is being replaced, under its own name, until the new one is in its place."""
+"""The suffix of a temporary folder that holds what is being replaced until the new one is in its place."""
 _PART_NAME = 50  # characters, of four bytes at most
 NOT_THROUGH_LINKS: int = getattr(os, "O_NOFOLLOW", 0)
 """Makes os.open refuse a symbolic link; Windows has no such flag, and lets only administrators make links."""
@@ -327,7 +327,7 @@ def _open_folder(folder: Path) -> int:
 
 
 def _is_open_at(handle: int, path: Path) -> bool:
-    """Whether a handle is of what is at the path now."""
+    """Whether an open handle still refers to what is at the path."""
     try:
         return os.path.samestat(os.fstat(handle), path.stat())
     except FileNotFoundError:

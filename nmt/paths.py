@@ -27,7 +27,9 @@ def existing_file(key: str, value: Any, compressed: Iterable[str] = ()) -> Path:
     if not path.is_file():
         for archive in (path.with_name(f"{path.name}{ending}") for ending in compressed):
             if archive.is_file():
-                raise Mistake(f"{key} is {path}, which does not exist: name {archive}, which is read as it is.")
+                raise Mistake(
+                    f"{key} is {path}, which does not exist: name {archive} instead, which need not be unpacked."
+                )
         raise Mistake(f"{key} is {path}, which does not exist{how_to_unpack(path) or '; check the path.'}")
     return path
 
@@ -77,7 +79,7 @@ def check_name(key: str, value: Any) -> None:
         except OSError as error:
             if error.errno == errno.ENAMETOOLONG:
                 raise Mistake(
-                    f"{key} is {value}, which cannot be created ({error.strerror}); choose another folder."
+                    f"{key} is {value}, which cannot be created ({error.strerror}); choose a shorter path."
                 ) from error
 
 

@@ -109,10 +109,10 @@ def test_a_file_system_that_takes_no_files_is_refused() -> None:
 
 
 def test_a_name_that_is_too_long_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(Mistake, match=r"which cannot be created \(.+\); choose another folder"):
+    with pytest.raises(Mistake, match=r"which cannot be created \(.+\); choose a shorter path"):
         folder_to_write("out", tmp_path / ("x" * 300))
     for path in ("x" * 300, f"new/{'x' * 300}/new", "a/" * 3000):
-        with pytest.raises(Mistake, match=r"which cannot be created \(.+\); choose another folder"):
+        with pytest.raises(Mistake, match=r"which cannot be created \(.+\); choose a shorter path"):
             check_writable("out", tmp_path / path)  # before the work whose results the folder is for
     check_writable("out", tmp_path / "new" / ("x" * 200))
 

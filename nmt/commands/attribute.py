@@ -36,7 +36,7 @@ def attribute(job: Job[AttributeSettings]) -> None:
     else:
         method = chosen_method(run, settings.method, settings.contrast, settings.steps)
         make_maps = partial(attribution_maps, run, method=method)
-    # An attribution has a single site and map, and each row stands for the piece that its step predicts.
+    # An attribution has a single site and map, and each row is the piece that its step predicts.
     drawing = Drawing(
         sites=described_attribution(settings.method, settings.contrast),
         formats=formats,

@@ -10,7 +10,7 @@ from nmt.errors import Mistake
 from nmt.files import locked
 from nmt.insight.unknown_words import known_words
 from nmt.models.embeddings import with_plain_weights
-from nmt.paths import check_folder, check_writable
+from nmt.paths import check_writable
 from nmt.runs.directory import RunDirectory
 from nmt.runs.load import LoadedRun, build_model, choose_device, load_run, save_weights
 from nmt.runs.record import print_run
@@ -27,43 +27,42 @@ def average(job: Job[AverageSettings]) -> None:
     Raises Mistake, before anything is written, if the run, its checkpoints or `out` cannot be used.
     """
     settings = job.settings
-    source = load_run(Path(settings.run_dir), settings.device)
-    files = checkpoint_files(source, settings.checkpoints, settings.number)
-    path = source.directory.path
+    run = load_run(Path(settings.run_dir), settings.device)
+    files = checkpoint_files(run, settings.checkpoints, settings.number)
+    path = run.directory.path
     beside = path if path.name not in ("", "..") else path.resolve()
     out = RunDirectory(Path(settings.out) if settings.out else beside.with_name(f"{beside.name}_average"))
-    check_folder("out", out.path)
+    check_writable("out", out.path)
     if path.resolve().is_relative_to(out.path.resolve()):
         raise Mistake(f"out is {out.path}, which is or contains the run to average; choose another folder.")
-    check_writable("out", out.path)
     out.require_free(settings.overwrite)
     before = out.state()
-    words = known_words(source.directory)
+    words = known_words(run.directory)
     logger.info("Averaging %s", ", ".join(file.name for file in files))
     weights = {name.removeprefix("model."): tensor for name, tensor in mean_weights(files).items()}
-    model = build_model(source.settings.model, source.tokenizers, source.settings.context.model)
+    model = build_model(run.settings.model, run.tokenizers, run.settings.context.model)
     model.load_state_dict(weights)
     with locked(out.path):
         if out.state() != before:
             raise Mistake(f"Another command has written to {out.path} in the meantime; run this command again.")
         out.clear()
-        out.write_config(source.directory.config())
-        out.write_tokenizers(source.tokenizers, source.direction)
+        out.write_config(run.directory.config())
+        out.write_tokenizers(run.tokenizers, run.direction)
         out.write_source_words(words or ())
         save_weights(model, out.weights)
         metrics = {
-            **source.directory.metrics(),
+            **run.directory.metrics(),
             "command": job.command,
             "averaged": [file.name for file in files],
-            "averaged_from": source.directory.metrics()["command"],
+            "averaged_from": run.directory.metrics()["command"],
             "scores": {},
         }
         # Last, because a folder with metrics.json counts as a finished run. The scores are added when they are known.
         out.write_metrics(metrics)
         with_plain_weights(model)
         device = choose_device(settings.device)
-        run = LoadedRun(out, source.settings, source.tokenizers, model.eval().to(device), device)
-        scores = score_test_split(run)
+        averaged = LoadedRun(out, run.settings, run.tokenizers, model.eval().to(device), device)
+        scores = score_test_split(averaged)
         out.write_metrics({**metrics, "scores": {"test": [score.record() for score in scores]} if scores else {}})
     print_run(out)
 

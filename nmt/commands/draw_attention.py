@@ -16,7 +16,7 @@ from nmt.paths import check_writable, folder_to_write
 def draw_attention(job: Job[DrawAttentionSettings]) -> None:
     """Makes the chosen formats from one or more folders of maps, and prints their paths.
 
-    A folder that contains folders of maps, such as a run's probes, stands for all of them. Several folders make
+    A folder that contains folders of maps, such as a run's probes, means all of them. Several folders make
     pictures side by side, one page or, if they are the probes of a run, films. Raises Mistake for formats and settings
     that need a single folder.
     """
@@ -43,6 +43,10 @@ def draw_attention(job: Job[DrawAttentionSettings]) -> None:
         check_films(folders, settings.formats)
     for kind in settings.formats:
         if kind not in (*PICTURES, *FILMS, "viewer"):
+            if len(folders) == 1:
+                raise Mistake(
+                    f"formats includes {kind} and {films[0]}, which cannot be made by one command: use two commands."
+                )
             raise Mistake(
                 f"formats includes {kind}, which shows a single folder of maps, but there are {len(folders)}: name one "
                 f"folder, or leave {kind} out."

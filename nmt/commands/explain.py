@@ -119,8 +119,8 @@ def explanation(model: Seq2Seq, source_length: int, target_length: int, earlier:
             "parameters": _parameters(site.around or site.attention),
             "memory": _memory(site),
         }
-        head = f"{site.name}: {site.layers} layer{'s' if site.layers > 1 else ''}, {heads} head"
-        lines = [head + ("s" if heads > 1 else "")]
+        title = f"{site.name}: {site.layers} layer{'s' if site.layers > 1 else ''}, {heads} head"
+        lines = [title + ("s" if heads > 1 else "")]
         for name, text in rows.items():
             lines.append(
                 textwrap.fill(f"  {name:11}{text}", _width(), subsequent_indent=" " * 13, break_long_words=False)

@@ -66,8 +66,8 @@ def _split(settings: PrepareSettings, corpus: str) -> None:
             sum(counts.values()),
             folder,
         )
-    rows = [[name, f"{count:,}"] for name, count in counts.items()]
-    rows[-1][0] = "left out: also in validation or test"
+    names = {"left out": "left out: also in validation or test"}
+    rows = [[names.get(name, name), f"{count:,}"] for name, count in counts.items()]
     print(Table(["", "pairs"], rows).markdown())
     words = ["python", "-m", "nmt.train", "data=files", "experiment=none", f"direction={settings.direction}"]
     for part in PARTS:

@@ -1,5 +1,6 @@
 """nmt.serve: an HTTP server for finished runs."""
 
+import errno
 import gc
 import logging
 import math
@@ -10,6 +11,7 @@ from pathlib import Path
 from nmt.commands.serve_settings import ServeSettings
 from nmt.config.job import Job
 from nmt.errors import Mistake
+from nmt.exports.extras import importing
 from nmt.paths import existing_file
 from nmt.serving.server_processes import check_can_fork, run_workers
 from nmt.text.lines import text_lines
@@ -23,7 +25,8 @@ _SHARE_OF_REQUESTS = 0.75
 def serve(job: Job[ServeSettings]) -> None:
     """Prints the server's address and answers requests until it is stopped, then finishes those already begun.
 
-    Raises Mistake if the extra 'serve' is not installed, if the address is taken, or if a file of API keys is empty.
+    Raises Mistake if the extra 'serve' is not installed, if the server cannot listen on the address, or if a file of
+    API keys is empty.
     """
     settings = job.settings
     if settings.workers == 1:
@@ -43,17 +46,12 @@ def _serve(
     settings: ServeSettings, listen: Callable[[], socket.socket], ready: Callable[[socket.socket], None]
 ) -> None:
     """Loads a run, listens, calls `ready`, and answers requests until the process is stopped."""
-    try:
+    with importing("serve"):
         from nmt.serving.application import application
         from nmt.serving.batcher import Batcher
         from nmt.serving.connections import Connections, LimitedServer, Seldom, possible_connections
         from nmt.serving.gallery import Gallery
         from nmt.serving.service import Access, Limits, Service
-    except ModuleNotFoundError as error:
-        raise Mistake(
-            f"nmt.serve needs {error.name}, which is not installed; run pip install -c constraints.txt -e '.[serve]' "
-            "first."
-        ) from error
     keys = frozenset[str]()
     if settings.api_keys is not None:
         file = existing_file("api_keys", settings.api_keys)
@@ -98,6 +96,7 @@ def _serve(
 
 def _print_address(listening: socket.socket) -> None:
     host, port = listening.getsockname()[:2]
+    host = f"[{host}]" if ":" in host else host  # IPv6
     print(f"http://{host}:{port}", flush=True)
 
 
@@ -107,11 +106,23 @@ def _seconds_to_finish(time_limit: float) -> int:
 
 
 def _listening(host: str, port: int) -> socket.socket:
-    """A socket that listens on an address. Raises Mistake if the address is taken or not one of this machine."""
+    """A socket that listens on an address.
+
+    Raises Mistake if the host is unknown or not an address of this machine, or if the port cannot be used.
+    """
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=2048)
+    except socket.gaierror as error:
+        raise Mistake(
+            f"host is {host}, which cannot be resolved ({error.strerror}); use the name or an address of this machine, "
+            "or 0.0.0.0 for all of its addresses."
+        ) from error
     except OSError as error:
+        if error.errno == errno.EADDRNOTAVAIL:
+            raise Mistake(
+                f"host is {host}, which is no address of this machine; use one of its addresses, or 0.0.0.0 for all."
+            ) from error
         raise Mistake(
             f"Cannot listen on {host}:{port} ({error.strerror}); choose another port, or port=0 for a free one."
         ) from error

@@ -57,7 +57,7 @@ def _with_precision(settings: TranslateSettings) -> TranslateSettings:
     """The settings with the precision, and with the engine, that precision=auto chooses."""
     # Measuring may take a minute, so what would be refused afterwards is refused first.
     if settings.input is not None:
-        _targets(settings)
+        _inputs_by_target(settings)
     elif settings.prefixes is not None:
         existing_file("prefixes", settings.prefixes)
     if settings.output is not None and (precision := recorded_setting(Path(settings.output), "precision")):
@@ -145,7 +145,7 @@ def _files_of_cluster(settings: TranslateSettings) -> list[JobFile]:
     return files
 
 
-def _targets(settings: TranslateSettings) -> dict[str, Path]:
+def _inputs_by_target(settings: TranslateSettings) -> dict[str, Path]:
     """The file to translate, by the name of its translation. Raises Mistake for unsuitable files and folders."""
     paths = _input_files(settings.input or [])
     folder = Path(str(settings.output))
@@ -161,21 +161,21 @@ def _targets(settings: TranslateSettings) -> dict[str, Path]:
             words = f"< {shlex.quote(str(paths[0]))} > {shlex.quote(str(folder))}"
             raise Mistake(f"{mistake}, or write instead of input and output: {words}")
         raise Mistake(f"{mistake}.")
-    targets: dict[str, Path] = {}
+    inputs: dict[str, Path] = {}
     for path in paths:
         name = target_name(path, direction, settings.format)
-        if name in targets:
-            raise Mistake(f"{targets[name]} and {path} would both become {name}: rename one, or translate it alone.")
-        targets[name] = path
-    return targets
+        if name in inputs:
+            raise Mistake(f"{inputs[name]} and {path} would both become {name}: rename one, or translate it alone.")
+        inputs[name] = path
+    return inputs
 
 
 def _open_files(settings: TranslateSettings) -> tuple[list[StoredRun], Translator, list[JobFile]]:
     """The runs, what translates with them, and the files of the job."""
-    targets = _targets(settings)
+    inputs = _inputs_by_target(settings)
     chosen, translator = _load(settings)
-    made_with = _origin(chosen, translator, settings)
-    files = open_job(Path(str(settings.output)), targets, made_with, settings.shard_lines, settings.document)
+    made_with = _made_with(chosen, translator, settings)
+    files = open_job(Path(str(settings.output)), inputs, made_with, settings.shard_lines, settings.document)
     return chosen.runs, translator, files
 
 
@@ -290,7 +290,7 @@ def target_name(source: Path, direction: Direction, format: str) -> str:
     return f"{name}.{direction.target}{form}{'.gz' if compressed else ''}"
 
 
-def _origin(chosen: Chosen, translator: Translator, settings: TranslateSettings) -> dict[str, Any]:
+def _made_with(chosen: Chosen, translator: Translator, settings: TranslateSettings) -> dict[str, Any]:
     """Everything on which the translation of a line depends, by the key of the setting."""
     runs = chosen.runs
     weights = [

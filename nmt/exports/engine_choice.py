@@ -195,14 +195,15 @@ def _not_compared(compared: Mapping[str, Any], search: Mapping[str, Any]) -> str
     ):
         if value is not None and value != usual:
             return f"{key}={value}"
-    own, asked = leaves(dict(compared), "search"), leaves(dict(search), "search")
-    others = (key for key in own | asked if own.get(key, ...) != asked.get(key, ...))
-    return next((f"the two were compared with another {key}" for key in others), None)
+    then, now = leaves(dict(compared), "search"), leaves(dict(search), "search")
+    differing = (key for key in then | now if then.get(key, ...) != now.get(key, ...))
+    return next((f"the two were compared with another {key}" for key in differing), None)
 
 
 def _known_export(run: StoredRun, precision: str, cache: Path) -> Engine | None:
     """CTranslate2 with an export that was compared with the run before: the run's own, or one of the cache."""
-    from nmt.exports.ctranslate2_model import ctranslate2_engine
+    with importing("ctranslate2"):
+        from nmt.exports.ctranslate2_model import ctranslate2_engine
 
     made_from = origin(run, "ctranslate2", precision)
     folder = _own_export(run, precision)

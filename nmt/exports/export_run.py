@@ -130,7 +130,7 @@ def open_kept(run: LoadedRun, engine: str, folder: Path, precision: str) -> tupl
         return None, "the old export is damaged"
     # Whoever made the folder also wrote the digests in its record, so the model itself is asked too.
     if not computes_alike(run, opened, BOUNDS[precision]):
-        return None, "the old export computes something else than the run"
+        return None, "the old export does not compute what the run computes"
     return opened, ""
 
 

@@ -93,8 +93,8 @@ def require_two_graphs(run: LoadedRun) -> None:
     require_no_context(run, "onnx")
     if run.precision != "float32":
         raise Unsupported(
-            f"onnx is exported from float32 weights, but {path} is loaded with precision={run.precision}: load "
-            "it with precision=float32."
+            f"onnx needs float32 weights, but {path} is loaded with precision={run.precision}: load it with "
+            "precision=float32."
         )
     if any(isinstance(module, LSTMN) and name.startswith("encoder") for name, module in run.model.named_modules()):
         raise Unsupported(

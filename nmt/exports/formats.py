@@ -142,9 +142,9 @@ def _exported(run: LoadedRun, engine: Engine) -> Exported:
     return Exported(engine.max_source, engine.max_target, engine.forced_log_probs, translator.translate)
 
 
-def _opened_by(open_engine: Callable[[LoadedRun, Path, str], Engine]) -> Callable[[LoadedRun, Path, str], Exported]:
+def _opened_by(engine_of: Callable[[LoadedRun, Path, str], Engine]) -> Callable[[LoadedRun, Path, str], Exported]:
     """A function that opens the exported model with an engine."""
-    return lambda run, folder, quantization: _exported(run, open_engine(run, folder, quantization))
+    return lambda run, folder, quantization: _exported(run, engine_of(run, folder, quantization))
 
 
 _OF_CTRANSLATE2 = ("float32", "int8", "int16", "float16", "bfloat16")

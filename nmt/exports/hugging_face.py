@@ -295,8 +295,8 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 folder = "."  # this folder, or its name on the Hub
 tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModelForSeq2SeqLM.from_pretrained(folder)
 lines = [unicodedata.normalize("NFC", " ".join(line.split())) for line in ["One sentence."]]
-found = model.generate(**tokenizer(lines, padding=True, return_tensors="pt"))
-print(tokenizer.batch_decode(found, skip_special_tokens=True))
+translations = model.generate(**tokenizer(lines, padding=True, return_tensors="pt"))
+print(tokenizer.batch_decode(translations, skip_special_tokens=True))
 ```
 """
 

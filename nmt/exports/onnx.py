@@ -205,12 +205,15 @@ def _write(
                 verbose=False,
             )
     except torch.onnx.OnnxExporterError as error:
-        foreign = {type(part).__name__ for part in module.modules() if not _is_known(type(part))}
-        what = f"the class {' or '.join(sorted(foreign))}" if foreign else "a part of this model"
+        kinds = {type(part) for part in module.modules()}
+        foreign = sorted(kind.__name__ for kind in kinds if not kind.__module__.startswith(("nmt.", "torch.")))
+        if not foreign:  # a bug in nmt or in torch
+            raise
         reason = (str(error.__cause__ or error).strip() or type(error).__name__).partition("\n")[0]
         raise Mistake(
-            f"{file.name} cannot be written, because torch.onnx cannot express {what} ({reason}); use operations that "
-            "torch.export can trace for every size, or one of nmt's own classes."
+            f"{file.name} cannot be written, because torch.onnx cannot express the class "
+            f"{' or '.join(foreign)} ({reason}); use operations that torch.export can trace for every size, or one of "
+            "nmt's own classes."
         ) from error
     graph = program.model.graph
     for node in graph.all_nodes():
@@ -305,10 +308,6 @@ def _description(run: LoadedRun) -> dict[str, Any]:
             "no_repeat_ngram": limits.no_repeat_ngram,
         },
     }
-
-
-def _is_known(kind: type) -> bool:
-    return kind.__module__.startswith(("nmt.", "torch."))
 
 
 def _mapped(change: Callable[[Tensor], Any], tree: Any) -> Any:

@@ -90,15 +90,17 @@ def export_page(runs: Sequence[LoadedRun], out: Path, quantization: str, pairs: 
     named = [PageRun(name, run) for name, run in zip(names, runs, strict=True)]
     data = page_data(named, quantization)
     text = page_text(data)
-    if len(text) > MOST_BYTES:
-        others = ["leave out a run"] if len(runs) > 1 else []
-        others += ["add quantization=int8"] if quantization != "int8" else []
+    number_of_bytes = len(text.encode())
+    if number_of_bytes > MOST_BYTES:
+        remedies = ["leave out a run"] if len(runs) > 1 else []
+        remedies += ["add quantization=int8"] if quantization != "int8" else []
         folders = ",".join(str(run.directory.path) for run in runs)
-        others.append(f"use python -m nmt.serve 'run_dirs=[{folders}]' instead")
+        remedies.append(f"use python -m nmt.serve 'run_dirs=[{folders}]' instead")
         raise Mistake(
-            f"The page would be {len(text) / 1e6:.0f} MB, but it may be at most {MOST_BYTES / 1e6:.0f} MB, because a "
-            f"browser needs several times as much memory to open it: {', or '.join(others)}."
+            f"The page would be {number_of_bytes / 1e6:.0f} MB, but it may be at most {MOST_BYTES / 1e6:.0f} MB, "
+            f"because a browser needs several times as much memory to open it: {', or '.join(remedies)}."
         )
+    out.parent.mkdir(parents=True, exist_ok=True)
     remove_abandoned_parts(out.parent, out.name)
     with atomic_write(out) as part:
         part.write_text(text, encoding="utf-8")
@@ -110,8 +112,8 @@ def export_page(runs: Sequence[LoadedRun], out: Path, quantization: str, pairs: 
                 OLDEST_NODE,
             )
         else:
-            for run, own in zip(named, pairs, strict=True):
-                parities.append(_parity(run, own, node=node, data=data, quantization=quantization))
+            for run, run_pairs in zip(named, pairs, strict=True):
+                parities.append(_parity(run, run_pairs, node=node, data=data, quantization=quantization))
     size = f"The page is {out.stat().st_size / 1e6:.1f} MB"
     if not parities:
         return [f"{size}; it was not compared with the {'runs' if len(runs) > 1 else 'run'}."]

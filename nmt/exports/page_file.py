@@ -57,17 +57,17 @@ def page_data(runs: Sequence[PageRun], quantization: str) -> bytes:
     vocabularies = list[dict[str, Any]]()
     described = list[dict[str, Any]]()
     for name, run in runs:
-        places: dict[str, dict[str, Any]] = {}
+        tensors: dict[str, dict[str, Any]] = {}
         for tensor_name, tensor, scales, names in _stored_tensors(run.model, quantization):
-            places[tensor_name] = {"shape": [*tensor.shape], "offset": offset}
+            tensors[tensor_name] = {"shape": [*tensor.shape]}
             for key, part in (("offset", tensor), ("scales", scales)):
                 if part is not None:
                     raw = part.contiguous().numpy().tobytes()
                     raw += bytes(-len(raw) % _ALIGNMENT)
-                    places[tensor_name][key] = offset
+                    tensors[tensor_name][key] = offset
                     weights.append(raw)
                     offset += len(raw)
-            places.update(dict.fromkeys(names, places[tensor_name]))
+            tensors.update(dict.fromkeys(names, tensors[tensor_name]))
         numbers = list[int]()
         for tokenizer in run.tokenizers:
             vocabulary = _vocabulary(tokenizer)
@@ -80,7 +80,7 @@ def page_data(runs: Sequence[PageRun], quantization: str) -> bytes:
                 "source": run.direction.source,
                 "target": run.direction.target,
                 "structure": _structure(run.model),
-                "tensors": places,
+                "tensors": tensors,
                 "vocabularies": {"source": numbers[0], "target": numbers[1]},
                 "search": _search(run),
                 "max_source": run.model.max_source,
@@ -100,11 +100,14 @@ def _require_supported(run: LoadedRun) -> None:
     path, model = run.directory.path, run.model
     serve = f"use python -m nmt.serve run_dirs=[{path}]"
     if run.window.sentences:
-        raise Mistake(f"page does not support models that read documents (context), such as {path}; {serve} instead.")
+        raise Mistake(f"A page does not support models that read documents (context), such as {path}; {serve} instead.")
     if run.precision != "float32":
-        raise Mistake(f"page is exported from float32 weights, but {path} is loaded with precision={run.precision}.")
+        raise Mistake(
+            f"A page needs float32 weights, but {path} is loaded with precision={run.precision}: load it with "
+            "precision=float32."
+        )
     if type(model) not in (Bahdanau, Luong, Transformer):
-        raise Mistake(f"page does not support the model {type(model).__name__} of {path}; {serve} instead.")
+        raise Mistake(f"A page does not support the model {type(model).__name__} of {path}; {serve} instead.")
     parameters = sum(parameter.numel() for parameter in model.parameters())
     if parameters > MOST_PARAMETERS:
         raise Mistake(
@@ -115,7 +118,7 @@ def _require_supported(run: LoadedRun) -> None:
         for part in (layers[0].scorer, layers[0].window, layers[0].normalizer):
             if type(part) not in _PARTS:
                 raise Mistake(
-                    f"page does not support {type(part).__name__}, which {path} uses at {site}; {serve} instead."
+                    f"A page does not support {type(part).__name__}, which {path} uses at {site}; {serve} instead."
                 )
 
 

@@ -47,7 +47,7 @@ class Exported(NamedTuple):
 
 
 class Differs(CheckFailed):
-    """The export computes something else than the run."""
+    """The export does not compute what the run computes."""
 
 
 class Parity(NamedTuple):
@@ -159,7 +159,8 @@ def computes_alike(run: LoadedRun, engine: Engine, bound: float) -> bool:
         for tokenizer in run.tokenizers
     )
     exported = Exported(engine.max_source, engine.max_target, engine.forced_log_probs, translate=list)
-    differences = [each for row in log_prob_differences(run, exported, sources, targets).values() for each in row]
+    rows = log_prob_differences(run, exported, sources, targets).values()
+    differences = [difference for row in rows for difference in row]
     return not differences or sum(differences) / len(differences) <= 3 * bound
 
 

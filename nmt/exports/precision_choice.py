@@ -127,7 +127,7 @@ def fastest_precision(
 def choose(measured: Sequence[Measured]) -> EngineAndPrecision:
     """The fastest float32, or what is at least LEAST_GAIN times as fast and loses at most MOST_BLEU_LOST.
 
-    The first row, which is float32, says what BLEU has to be kept.
+    The first row is float32; its BLEU is the reference.
     """
     keep_bleu = [row for row in measured if round(measured[0].bleu - row.bleu, 2) <= MOST_BLEU_LOST]
     full = max((row for row in keep_bleu if row.precision == "float32"), key=lambda row: row.sentences_per_second)
@@ -190,7 +190,8 @@ def _key(runs: Sequence[StoredRun], candidates: Sequence[EngineAndPrecision], co
 def _measure(
     runs: Sequence[StoredRun], candidates: Sequence[EngineAndPrecision], conditions: _Conditions
 ) -> tuple[list[Measured], bool]:
-    """Measures each candidate that works here. Also returns whether the others will not work next time either.
+    """Measures each candidate that works here, and says whether to remember the result: whether those left out would
+    fail again.
 
     Raises what the first candidate, in float32, raises, and Mistake if there is nothing to translate.
     """

@@ -162,7 +162,9 @@ def _parts(attention: Attention, intervention: Intervention) -> dict[str, Any]:
     whole = (intervention.temperature, intervention.normalizer, intervention.half_width)
     if intervention.change is None and whole == (None, None, None):
         raise Mistake(
-            TemplatedMessage("The intervention changes nothing: set change, temperature, normalizer or half_width.")
+            TemplatedMessage(
+                "The intervention changes nothing: set way (in Python, change), temperature, normalizer or half_width."
+            )
         )
     if whole != (None, None, None) and (intervention.head is not None or intervention.steps is not None):
         raise Mistake(

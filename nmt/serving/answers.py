@@ -1,4 +1,4 @@
-"""What the lab answers, in the fields of its JSON, and the pieces that a question names."""
+"""The lab's answers as JSON fields, and the piece ids of the sentences in a question."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -16,11 +16,11 @@ from nmt.serving.cached_file import cached_file
 from nmt.serving.requests import Failure
 from nmt.serving.server_messages import request_language
 
-_OWN = Path(__file__).with_name("api_page")
+_PAGE = Path(__file__).with_name("api_page")
 # FastAPI's own page loads Swagger UI from another server; this package contains a copy of it.
 _SWAGGER = Path(str(resources.files("fastapi_swagger.resources")))
 FILES = {
-    "start.js": (_OWN / "start.js", "text/javascript"),
+    "start.js": (_PAGE / "start.js", "text/javascript"),
     "swagger-ui-bundle.js": (_SWAGGER / "swagger-ui-bundle.js", "text/javascript"),
     "swagger-ui.css": (_SWAGGER / "swagger-ui.css", "text/css"),
 }
@@ -48,7 +48,7 @@ router = APIRouter(include_in_schema=False)
 @router.get("/docs")
 async def index(request: Request) -> Response:
     """The documentation page."""
-    return cached_file(request, _OWN / "index.html", "text/html")
+    return cached_file(request, _PAGE / "index.html", "text/html")
 
 
 @router.get("/docs/{name}")

@@ -135,12 +135,12 @@ def _error(request: Request, text: str, status: int, headers: Mapping[str, str] 
 
 async def _refused(request: Request, error: Any) -> Response:
     text, headers = error.detail, error.headers
-    own = isinstance(text, TemplatedMessage)  # not that of the router, or of a file that does not exist
-    if error.status_code == HTTPStatus.NOT_FOUND and not own:
+    is_ours = isinstance(text, TemplatedMessage)  # not that of the router, or of a file that does not exist
+    if error.status_code == HTTPStatus.NOT_FOUND and not is_ours:
         text = TemplatedMessage(
             "There is nothing at {path}; /docs lists the paths of this server.", path=printable(request.scope["path"])
         )
-    elif error.status_code == HTTPStatus.METHOD_NOT_ALLOWED and not own:
+    elif error.status_code == HTTPStatus.METHOD_NOT_ALLOWED and not is_ours:
         allowed = _methods(request)
         text = TemplatedMessage(
             "{path} does not take {method}; use {allowed}.",

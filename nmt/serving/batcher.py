@@ -228,7 +228,7 @@ class Batcher:
         try:
             return list(await asyncio.gather(*(sentence.done for sentence in request)))
         finally:
-            # If the client has left, its sentences leave the queue; of those that are done, nothing changes.
+            # If the client has left, its sentences leave the queue; finished ones are not affected.
             for sentence in request:
                 sentence.done.cancel()
 
@@ -319,7 +319,7 @@ class Batcher:
             await self._batch_is_ready(len(batch), until)
             batch, outcome, seconds = await loop.run_in_executor(self._thread, self._translate_next_batch)
             _deliver(batch, outcome)
-            if not batch or isinstance(outcome, Exception):
+            if not batch or isinstance(outcome, BaseException):
                 continue
             until = loop.time() + _SHARE_TO_WAIT * seconds
             self.sentences_per_second = 0.8 * self.sentences_per_second + 0.2 * len(batch) / seconds
@@ -345,22 +345,23 @@ class Batcher:
 
     def _translate_next_batch(
         self, may: Callable[[_QueuedSentence], bool] = lambda _: True
-    ) -> tuple[list[_QueuedSentence], Sequence[TranslatedLine] | Exception, float]:
+    ) -> tuple[list[_QueuedSentence], Sequence[TranslatedLine] | BaseException, float]:
         """Takes the next batch of sentences that may go off the queue: the batch, its translations, and the seconds.
 
         The thread does that itself, because sentences must stay in the queue as long as it computes something else,
         which may let them go first. An error is returned in place of the translations.
         """
         batch, began = self._take(may), time.monotonic()
-        outcome: Sequence[TranslatedLine] | Exception
+        outcome: Sequence[TranslatedLine] | BaseException
         try:
             outcome = self._translated(batch) if batch else []
-        # An error that ended the dispatcher would leave every later request without an answer.
-        except Exception as error:
+        # An error that ended the dispatcher would leave every later request without an answer. As above, a panic in a
+        # library written in Rust is no Exception.
+        except BaseException as error:
             outcome = error
         return batch, outcome, max(time.monotonic() - began, 1e-3)
 
-    def _take(self, may: Callable[[_QueuedSentence], bool] = lambda _: True) -> list[_QueuedSentence]:
+    def _take(self, may: Callable[[_QueuedSentence], bool]) -> list[_QueuedSentence]:
         """The next batch, whose sentences leave the queue."""
         with self._queue:
             batch = self._fitting(may)
@@ -452,13 +453,13 @@ def _free(error: BaseException) -> None:
         chain = chain.__cause__ or chain.__context__
 
 
-def _deliver(batch: Sequence[_QueuedSentence], outcome: Sequence[TranslatedLine] | Exception) -> None:
+def _deliver(batch: Sequence[_QueuedSentence], outcome: Sequence[TranslatedLine] | BaseException) -> None:
     """Gives the translations of a batch, or the error in their place, to those who wait for them."""
-    if not isinstance(outcome, Exception) and len(outcome) != len(batch):
+    if not isinstance(outcome, BaseException) and len(outcome) != len(batch):
         outcome = ValueError(f"A batch of {len(batch)} sentences has {len(outcome)} translations.")
     for index, sentence in enumerate(batch):
         if not sentence.done.done():
-            if isinstance(outcome, Exception):
+            if isinstance(outcome, BaseException):
                 sentence.done.set_exception(outcome)
             else:
                 sentence.done.set_result(outcome[index])

@@ -20,5 +20,8 @@ def cached_file(request: Request, path: Path, media_type: str) -> Response:
 
 @cache
 def _tag(path: Path, changed: int) -> str:
-    """An entity tag of the content: packages may give all files the same time."""
+    """An entity tag of the content, because packages may give all files the same time.
+
+    `changed`, the file's modification time in ns, is only part of the cache's key.
+    """
     return f'"{hashlib.sha256(path.read_bytes()).hexdigest()[:32]}"'

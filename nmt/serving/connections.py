@@ -47,9 +47,11 @@ class _Unread(NamedTuple):
     """An answer that the client has not read to its end."""
 
     size: int
+    """In bytes."""
     since: float
+    """When it was sent, in seconds of time.monotonic."""
     read: float
-    """When the client last read some of it."""
+    """When the client last read some of it, likewise."""
 
 
 class Connections:

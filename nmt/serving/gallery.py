@@ -25,7 +25,10 @@ logger = logging.getLogger(__name__)
 
 
 class _Loaded(NamedTuple):
+    """A run in memory."""
+
     state: tuple[bytes, ...]
+    """The state of its folder when it was loaded; see RunDirectory.state."""
     run: LoadedRun
     engine: Engine | None
 
@@ -145,16 +148,16 @@ class Gallery:
 
         Raises whatever `load_with_engine` raises for the first run if no run can be loaded.
         """
-        first: Exception | None = None
+        first_error: Exception | None = None
         for name in self.offered:
             try:
                 self._loaded[name] = self._read(name)
                 return
             except _UNUSABLE as error:
                 self._breaks(name, error)
-                first = first or error
-        if first is not None:
-            raise first
+                first_error = first_error or error
+        if first_error is not None:
+            raise first_error
 
     def load(self, name: str) -> LoadedRun:
         """Returns the run, and loads it first if it is not in memory or its folder has changed.
@@ -242,24 +245,24 @@ def _finished_runs(folder: Path) -> dict[Path, Direction | None]:
             f"There is no folder {folder}; run_dirs takes run directories, folders that contain them, and the names of "
             f"included models ({', '.join(included_models())})."
         )
-    found: dict[Path, Direction | None] = {}
-    first: Exception | None = None
+    directions: dict[Path, Direction | None] = {}
+    first_error: Exception | None = None
     # A training run may replace a folder during the search: os.walk skips missing folders, but rglob fails.
     for path in sorted(Path(parent) for parent, _, names in os.walk(folder) if "config.yaml" in names):
         run = RunDirectory(path)
         try:
             if run.finished and not run.pretrained:
-                found[path] = _direction(run)
+                directions[path] = _direction(run)
         except (Mistake, OSError) as error:
             # One broken folder must not keep the server from offering all others.
             logger.warning("%s is not offered: %s", path, error)
-            found[path] = None
-            first = first or error
-    if not any(found.values()):
-        if first is not None:
-            raise first
+            directions[path] = None
+            first_error = first_error or error
+    if not any(directions.values()):
+        if first_error is not None:
+            raise first_error
         raise Mistake(f"{folder} contains no finished run; train one with python -m nmt.train.")
-    return found
+    return directions
 
 
 def _direction(run: RunDirectory) -> Direction:

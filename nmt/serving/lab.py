@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import StreamingResponse
 
-from nmt.errors import Mistake, TemplatedMessage
+from nmt.errors import Mistake, TemplatedMessage, printable
 from nmt.insight.alternatives import alternatives
 from nmt.insight.cells import cells
 from nmt.insight.interventions import forced, intervene
@@ -275,7 +275,6 @@ def run_name(service: Service, given: str | None) -> str:
     if name not in service.gallery.offered:
         if name in service.gallery.broken:
             raise Unavailable(name)
-        printable = name.encode(errors="backslashreplace").decode()  # JSON may contain unpaired surrogates
-        text = TemplatedMessage("There is no run '{name}'; use one listed at /v1/runs.", name=printable)
+        text = TemplatedMessage("There is no run '{name}'; use one listed at /v1/runs.", name=printable(name))
         raise HTTPException(404, text)
     return name

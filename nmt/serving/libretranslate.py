@@ -279,7 +279,7 @@ async def translated(
             TemplatedMessage("Invalid request: alternatives must be at most {most}", most=service.limits.alternatives),
         )
     runs = {}
-    for source in set(sources) - {target}:
+    for source in dict.fromkeys(code for code in sources if code != target):
         run = service.gallery.for_direction(source, target)
         if run is None:
             raise HTTPException(
@@ -293,17 +293,20 @@ async def translated(
 
     async def every_text() -> TranslatedTexts:
         results = [[text] for text in texts]
-        unknown: dict[str, None] = {}  # a set in the order of the texts
+        unknown: dict[str, None] = {}  # a set that keeps its order
+        number = 0  # of sentences in all languages
         for source, run in runs.items():
             indices = [index for index, code in enumerate(sources) if code == source]
 
             async def translate(sentences: Sequence[str], run: str = run.name) -> list[list[str]]:
-                if len(sentences) > service.limits.sentences:
+                nonlocal number
+                number += len(sentences)
+                if number > service.limits.sentences:
                     raise HTTPException(
                         400,
                         TemplatedMessage(
                             "Invalid request: {number} sentences exceed the limit of {most}",
-                            number=len(sentences),
+                            number=number,
                             most=service.limits.sentences,
                         ),
                     )

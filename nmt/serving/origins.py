@@ -21,7 +21,7 @@ def refusal(method: str, headers: Headers, hosts: Collection[str], origins: Coll
     origins whose pages may use it.
     """
     host = headers.get("host")
-    if host is not None and not _is_own(host, hosts):
+    if host is not None and not _names_this_server(host, hosts):
         return TemplatedMessage("The server does not answer to the host '{host}'; add it to allowed_hosts.", host=host)
     # The algorithm of Go's CrossOriginProtection: browsers send Sec-Fetch-Site, older ones at least Origin; programs
     # send neither.
@@ -35,7 +35,7 @@ def refusal(method: str, headers: Headers, hosts: Collection[str], origins: Coll
     )
 
 
-def _is_own(host: str, hosts: Collection[str]) -> bool:
+def _names_this_server(host: str, hosts: Collection[str]) -> bool:
     """Whether a Host header names this server."""
     try:
         name = urlsplit(f"//{host}").hostname or ""

@@ -53,6 +53,6 @@ def qr_code(
                 "text has {number} bytes in UTF-8; it must have at most {most}.", number=number, most=_LONGEST_CODE
             ),
         )
-    file = BytesIO()
-    segno.make_qr(text, error="l").save(file, kind="svg", light="#fff", omitsize=True, xmldecl=False)
-    return Response(file.getvalue(), media_type="image/svg+xml")
+    picture = BytesIO()
+    segno.make_qr(text, error="l").save(picture, kind="svg", light="#fff", omitsize=True, xmldecl=False)
+    return Response(picture.getvalue(), media_type="image/svg+xml")

@@ -159,7 +159,7 @@ def sentence(errors: Sequence[Any]) -> str:
 async def within(request: Request, seconds: float, work: Coroutine[Any, Any, T]) -> T:
     """The result of `work`, which is canceled if the client disconnects or the time is up.
 
-    Raises HTTPException 499 in the first case and 504 in the second.
+    Raises HTTPException 499 in the first case and 504 in the second, or what reading the body raises.
     """
     task, gone = asyncio.ensure_future(work), asyncio.ensure_future(_gone(request))
     try:
@@ -167,6 +167,7 @@ async def within(request: Request, seconds: float, work: Coroutine[Any, Any, T])
         if task in finished:
             return task.result()
         if finished:
+            gone.result()  # raises what reading the body raised, such as 413
             raise HTTPException(GONE, "The client has disconnected.")
         raise HTTPException(504, too_slow(seconds))
     finally:

@@ -9,7 +9,7 @@ from fastapi import Request
 from nmt.errors import TemplatedMessage
 
 WHOLE_BODY = "the body"
-"""Stands for the name of a field if the whole body of a request is wrong."""
+"""The field named in an error about the whole body of a request."""
 
 _INVALID, _LESS = "Yêu cầu không hợp lệ:", "hãy gửi ít văn bản hơn trong mỗi yêu cầu."
 VIETNAMESE = {
@@ -54,8 +54,8 @@ VIETNAMESE = {
     "Invalid request: request ({number}) exceeds text limit ({most})": (
         f"{_INVALID} văn bản dài {{number}} ký tự, vượt quá giới hạn {{most}} ký tự"
     ),
-    "The stream is read too slowly; choose a smaller beam_size.": (
-        "Luồng kết quả được đọc quá chậm; hãy chọn beam_size nhỏ hơn."
+    "The stream is read too slowly; read it faster, or use the request without /stream.": (
+        "Luồng kết quả được đọc quá chậm; hãy đọc nhanh hơn, hoặc gửi yêu cầu không có /stream."
     ),
     "Invalid request: missing {field} parameter": f"{_INVALID} thiếu tham số {{field}}",
     "Invalid request: {field}: {problem}": f"{_INVALID} {{field}}: {{problem}}",
@@ -100,8 +100,8 @@ VIETNAMESE = {
     "weights must be one number for each key, each at least 0, with a sum of at most 1.": (
         "weights phải có một số cho mỗi khóa (key), mỗi số ít nhất là 0 và tổng nhiều nhất là 1."
     ),
-    "The intervention changes nothing: set change, temperature, normalizer or half_width.": (
-        "Yêu cầu này không thay đổi gì: hãy đặt way, temperature, normalizer hoặc half_width."
+    "The intervention changes nothing: set way (in Python, change), temperature, normalizer or half_width.": (
+        "Yêu cầu này không thay đổi gì: hãy đặt way (trong Python: change), temperature, normalizer hoặc half_width."
     ),
     "temperature, normalizer and half_width change all heads and steps of a layer: leave out head and steps.": (
         "temperature, normalizer và half_width thay đổi mọi đầu chú ý và mọi bước của một tầng: hãy bỏ head và steps."
@@ -193,7 +193,10 @@ class FieldProblem(str):
 
 
 def in_language(message: str, language: str) -> str:
-    """The message in the language 'en' or 'vi', in English if the table does not contain it."""
+    """The message in the language 'en' or 'vi'.
+
+    Raises KeyError for a TemplatedMessage that the table does not contain; any other message stays in English.
+    """
     if language == "en":
         return message
     if isinstance(message, TemplatedMessage):

@@ -15,13 +15,16 @@ from nmt.serving.languages import Languages
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits on one request."""
+    """The limits on requests."""
 
     characters: int
+    """In all texts of a request."""
     sentences: int
     alternatives: int
+    """Per text, beside the best translation."""
     body_bytes: int
     seconds: float
+    """To receive the body, and as long again to answer."""
     requests: int
     """How many requests may be in progress."""
 
@@ -47,7 +50,7 @@ class Service:
         self.gallery, self.batcher, self.limits, self.access = gallery, batcher, limits, access
         self.languages = Languages(gallery)
         self.streams = 0
-        """How many searches are being streamed."""
+        """Number of searches and attributions being streamed."""
 
     def check_key(self, request: Request, key: str | None = None) -> None:
         """Raises HTTPException 403 if the server has API keys and the request does not send one of them."""

@@ -112,7 +112,9 @@ async def sent_events(
         nonlocal made
         # The computation does not wait for the client, because all other clients would wait too.
         if made - sent > _UNREAD_STREAMS / service.streams:
-            raise Mistake(TemplatedMessage("The stream is read too slowly; choose a smaller beam_size."))
+            raise Mistake(
+                TemplatedMessage("The stream is read too slowly; read it faster, or use the request without /stream.")
+            )
         event = _event(event_name, content)
         made += len(event)
         loop.call_soon_threadsafe(events.put_nowait, event)

@@ -45,10 +45,9 @@ class ExitAfterFirstStep(Callback):
 
 
 def seconds(command: tuple[str, ...], cold: bool) -> float:
-    """Runs a command; a training run is written to a temporary folder.
+    """The elapsed time of a command; a training run is written to a temporary folder.
 
-    Raises:
-        RuntimeError: the command failed
+    Raises RuntimeError if the command fails.
     """
     if cold:
         os.sync()

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from attention_runs import job
 
-from nmt.commands.serve import serve
+from nmt.commands.serve import _print_address, serve
 from nmt.errors import Mistake
 
 
@@ -44,6 +44,28 @@ def test_an_address_that_is_taken_is_refused(here: Path) -> None:
         port = taken.getsockname()[1]
         with pytest.raises(Mistake, match=rf"Cannot listen on 127\.0\.0\.1:{port} \(.*\); choose another port"):
             serve(job("serve", run_dirs=["maps_luong"], port=port))
+
+
+@pytest.mark.parametrize(
+    ("host", "message"),
+    [
+        (
+            "nowhere.invalid",
+            r"^host is nowhere\.invalid, which cannot be resolved \(.*\); use the name or an address of",
+        ),
+        ("192.0.2.1", r"^host is 192\.0\.2\.1, which is no address of this machine; use one of its addresses, or 0\.0"),
+    ],
+)
+def test_a_host_that_is_not_this_machine_is_refused(here: Path, host: str, message: str) -> None:
+    with pytest.raises(Mistake, match=message):
+        serve(job("serve", run_dirs=["maps_luong"], host=host, port=0))
+
+
+@pytest.mark.skipif(not socket.has_ipv6, reason="this system has no IPv6")
+def test_an_ipv6_address_is_printed_in_brackets(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket(socket.AF_INET6) as listening:
+        _print_address(listening)
+    assert capsys.readouterr().out == "http://[::]:0\n"
 
 
 @pytest.mark.parametrize(
@@ -87,5 +109,5 @@ def test_origins_and_hosts_as_they_are_sent_are_taken() -> None:
 def test_a_missing_extra_is_named(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     monkeypatch.delitem(sys.modules, "nmt.serving.connections", raising=False)
-    with pytest.raises(Mistake, match=r"nmt\.serve needs uvicorn, which is not installed; run pip install .*\[serve\]"):
+    with pytest.raises(Mistake, match=r"serve needs the package uvicorn; run pip install .*\[serve\]"):
         serve(job("serve", run_dirs=["maps_luong"]))

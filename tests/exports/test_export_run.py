@@ -233,7 +233,7 @@ def test_an_export_of_another_model_is_made_again(
     (run / "exports" / name / RECORD).write_text(json.dumps({**ours, "files": theirs["files"]}))
     caplog.set_level("INFO")
     load_with_engine([run], "cpu", precision, engine)
-    assert f"Exporting run to run/exports/{name}: the old export computes something else than the run" in caplog.text
+    assert f"Exporting run to run/exports/{name}: the old export does not compute what the run computes" in caplog.text
     assert json.loads((run / "exports" / name / RECORD).read_text())["files"] == ours["files"]
     caplog.clear()
     load_with_engine([run], "cpu", precision, engine)

@@ -468,8 +468,7 @@ def test_what_onnx_does_not_support_is_refused(base: LoadedRun, tmp_path: Path) 
 
     path = base.directory.path
     refused(
-        f"onnx is exported from float32 weights, but {path} is loaded with precision=int8: load it with "
-        "precision=float32.",
+        f"onnx needs float32 weights, but {path} is loaded with precision=int8: load it with precision=float32.",
         base._replace(precision="int8"),
     )
     joined = base.settings.model_copy(update={"context": ContextSettings(sentences=2)})

@@ -307,8 +307,8 @@ def test_without_node_the_page_is_written_with_a_warning(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("shutil.which", lambda name: None)
-    export(job("export", run_dir=str(run), format="page", out="lab.html"))
-    assert "it was not compared with the run.\nlab.html\n" in capsys.readouterr().out
+    export(job("export", run_dir=str(run), format="page", out="new/lab.html"))
+    assert "it was not compared with the run.\nnew/lab.html\n" in capsys.readouterr().out
     assert "Node.js 18 or newer is not installed, so the page was not compared with the run" in caplog.text
 
 
@@ -353,7 +353,7 @@ def test_what_a_page_cannot_hold_is_refused(
     assert Path("own.html").read_text(encoding="utf-8") == "<!doctype html>"
     loaded = load_run(run, "cpu")
     joined = loaded.settings.model_copy(update={"context": ContextSettings(sentences=2)})
-    with pytest.raises(Mistake, match=r"^page does not support models that read documents .* use python -m nmt.serve"):
+    with pytest.raises(Mistake, match=r"^A page does not support models that read documents .* use python -m nmt"):
         page_data([PageRun("documents", loaded._replace(settings=joined))], "int8")
     monkeypatch.setattr(page_file, "MOST_PARAMETERS", 1000)
     refused(

@@ -169,7 +169,10 @@ def test_the_window_of_one_layer_leaves_the_others(here: Path) -> None:
         (Intervention(Off(), layer=7), "layer is 7; cross has layers 0 to 1"),
         (Intervention(Off(), head=-1), "head is -1; cross has heads 0 to 1"),
         (Intervention(OfHead(2)), "head is 2; cross has heads 0 to 1"),
-        (Intervention(), "The intervention changes nothing: set change, temperature, normalizer or half_width"),
+        (
+            Intervention(),
+            "The intervention changes nothing: set way .in Python, change., temperature, normalizer or half_width",
+        ),
         (Intervention(temperature=0.0), r"temperature is 0\.0; it must be a finite number above 0"),
         (Intervention(temperature=2.0, head=1), "change all heads and steps of a layer: leave out head and steps"),
         (Intervention(half_width=-1), r"half_width is -1; it must be at least 0"),

@@ -551,6 +551,26 @@ def test_an_error_reaches_only_those_who_asked_for_it(gallery: Gallery, task: Ta
     with_batcher(gallery, action)
 
 
+def test_a_panic_that_is_no_exception_leaves_the_batcher_at_work(
+    gallery: Gallery, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Panic(BaseException):
+        """As pyo3's, of a library written in Rust."""
+
+    def load(name: str) -> LoadedRun:
+        raise Panic
+
+    async def action(batcher: Batcher, sizes: list[int]) -> None:
+        with monkeypatch.context() as planted:
+            planted.setattr(gallery, "load", load)
+            with pytest.raises(Panic):
+                await batcher.translate(task, ["one"])
+        [sentence] = await asyncio.wait_for(batcher.translate(task, ["one"]), 60)
+        assert sentence.translations
+
+    with_batcher(gallery, action)
+
+
 def test_the_least_recently_used_model_is_dropped(gallery: Gallery) -> None:
     first = gallery.load("maps_luong")
     assert gallery.load("maps_luong") is first

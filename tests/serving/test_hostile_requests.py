@@ -88,6 +88,21 @@ def test_an_unpaired_surrogate_in_a_name_is_an_unknown_run(client: TestClient) -
     assert (answer.status_code, answer.json()) == (404, {"error": text})
 
 
+def test_a_long_name_of_an_unknown_run_is_shortened(serve: Serve) -> None:
+    client = serve(replace(LIMITS, body_bytes=200_000))
+    answer = client.post("/v1/attend", json={"run": "A" * 100_000, "text": "a"})
+    assert answer.status_code == 404
+    assert len(answer.text) < 1000
+    assert answer.json()["error"].endswith("AAA'; use one listed at /v1/runs.")
+
+
+def test_a_body_of_a_get_is_limited_too(serve: Serve) -> None:
+    client = serve(replace(LIMITS, body_bytes=5000))
+    answer = client.request("GET", "/v1/examples", content=b"a" * 6000)
+    text = "The body is larger than 5000 bytes; send less text per request."
+    assert (answer.status_code, answer.json()) == (413, {"error": text})
+
+
 def test_head_is_get_without_the_body(client: TestClient) -> None:
     for path in ("/health", "/languages", "/", "/docs", "/metrics", "/v1/runs", "/frontend/settings", "/openapi.json"):
         head, get = client.head(path), client.get(path)

@@ -161,7 +161,7 @@ def test_every_kind_of_change(client: TestClient, change: dict) -> None:
         ("align", TEXT, 400, "The alignment of this sentence is not known; use a sentence from /v1/examples."),
         ("align", {**TEXT, "text": "How old is Mai?", "head": 7}, 400, "head is 7; cross has heads 0 to 1."),
         ("explain", {**TEXT, "row": 99}, 400, "row is 99; cross has rows 0 to "),
-        ("intervene", {**TEXT, "changes": [{}]}, 400, "The intervention changes nothing: set change"),
+        ("intervene", {**TEXT, "changes": [{}]}, 400, "The intervention changes nothing: set way"),
         ("intervene", {**TEXT, "changes": []}, 400, "Invalid request: changes: List should have at least 1 item"),
         (
             "intervene",
