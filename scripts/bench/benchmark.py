@@ -35,8 +35,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nmt.cli.command import limit_cached_shapes, limit_spinning
-from nmt.training.machine import quiet
-from scripts.bench import (
+
+limit_spinning()  # before torch is imported, as in nmt's commands
+
+# isort: split
+from nmt.training.machine import quiet  # noqa: E402
+from scripts.bench import (  # noqa: E402
     attention_cost,
     data_cost,
     growth_cost,
@@ -48,7 +52,7 @@ from scripts.bench import (
     translation_cost,
     viewer_cost,
 )
-from scripts.mistakes import report_mistakes
+from scripts.mistakes import report_mistakes  # noqa: E402
 
 MODES = {
     "train": (training_cost, "target tokens per second during training"),
@@ -77,7 +81,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     if options.mode in COMPUTING:
         limit_cached_shapes()
-        limit_spinning()
     quiet(leader=True)
     measurement, _ = MODES[options.mode]
     record = measurement.run(options)

@@ -4,9 +4,9 @@
     OMP_NUM_THREADS=1 python -m scripts.bench.budget --precision bf16-mixed
     OMP_NUM_THREADS=1 python -m scripts.bench.budget --precision auto
 
---precision auto takes bf16-mixed where the CPU has bfloat16 instructions. The first lines say which instructions it
-has, of those that decide about speed, and how fast its products are. All other figures are CPU milliseconds of one
-thread, which other work on the machine changes less than elapsed time. A training step reads random sentences (dropout
+--precision auto takes bf16-mixed where the CPU has bfloat16 instructions. The first lines list the CPU's instructions
+that matter for speed, and its rate of matrix products. All other figures are CPU milliseconds of one thread, which
+other work on the machine changes less than elapsed time. A training step reads random sentences (dropout
 0.1); a search step extends five hypotheses of one sentence in float32.
 The rate of bfloat16 is that of products of two bfloat16 matrices, without the casts that autocast adds.
 Each operation is timed by itself, minus the time that a view takes, which is the overhead of timing. Profiled steps
@@ -37,6 +37,7 @@ from nmt.runs.load import composed_model
 from nmt.runs.precision import with_precision
 from nmt.text import BOS, EOS
 from scripts.bench.training_cost import SIZES
+from scripts.mistakes import report_mistakes
 
 PIECES, STEPS = 8000, 40
 INSTRUCTIONS = ("avx2", "avx512_f", "avx512_bf16", "avx512_vnni", "amx_bf16", "amx_int8")
@@ -184,8 +185,15 @@ def budget(step: Callable[[], None], parts: int, rounds: int, rate: float) -> di
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sentences", type=int, default=64, help="sentences per training step, each with 32 pieces")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument(
+        "--sentences",
+        type=int,
+        default=64,
+        help="sentences per training step, each with 32 pieces (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--rounds", type=int, default=5, help="steps of each kind, of which the fastest counts (default: %(default)s)"
+    )
     parser.add_argument(
         "--precision", choices=["32-true", "bf16-mixed", "auto"], default="32-true", help="of the training step"
     )
@@ -210,8 +218,8 @@ def main() -> None:
             ("search", search_of_one_sentence(name), STEPS, rates[torch.float32]),
         )
     }
-    found = ", ".join(name for name in INSTRUCTIONS if able.get(name)) or "none of " + ", ".join(INSTRUCTIONS)
-    print(f"{able.get('cpu_name', able['architecture'])}, {usable_cores()} cores: {found}")
+    supported = ", ".join(name for name in INSTRUCTIONS if able.get(name)) or "none of " + ", ".join(INSTRUCTIONS)
+    print(f"{able.get('cpu_name', able['architecture'])}, {usable_cores()} cores: {supported}")
     for dtype, rate in rates.items():
         name = str(dtype).removeprefix("torch.")
         print(f"{name} products of 1,024 x 1,024: {2 * rate / 1e9:.0f} GFLOP/s with one thread")
@@ -223,4 +231,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    report_mistakes(main)

@@ -18,13 +18,15 @@ from typing import Any, NamedTuple
 
 from nmt.decoding.translator import Translator
 from nmt.errors import Mistake
-from nmt.exports.engines import load_with_engine
+from nmt.exports.engine_choice import chosen_engine
 from nmt.runs.directory import RunDirectory
-from nmt.runs.search import build_translator
+from nmt.runs.engine import engine_translator
 from nmt.text.lines import read_lines
 from scripts.server import Connection, Server, cpu_seconds, server
 
 LEVELS = "1,8,64,256"
+CACHE = "runs/cache"
+"""The default of nmt.translate and nmt.serve."""
 
 
 class Elsewhere(NamedTuple):
@@ -84,9 +86,9 @@ def child(mode: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def load(run: str, engine: str, precision: str) -> Translator:
-    """The translator of a run with an engine, on the CPU."""
-    runs, loaded = load_with_engine([run], "cpu", precision, engine)
-    return build_translator(runs, engine=loaded)
+    """The translator of a run with an engine, on the CPU, as nmt.translate has it."""
+    chosen = chosen_engine([run], "cpu", precision, engine, search={}, cache_dir=CACHE)
+    return engine_translator(chosen.runs[0], chosen.engine)
 
 
 def direct(source: str, *loaded: str) -> None:
@@ -127,6 +129,7 @@ def plain(*loaded: str) -> None:
 def measure(
     run: Path,
     source: Path,
+    *,
     levels: list[int],
     seconds: float,
     rounds: int,
@@ -139,8 +142,8 @@ def measure(
     names = str(RunDirectory(run).config()["direction"]).split("-")
     asked = {"source": names[0], "target": names[1]}
     given = dict(override.split("=", 1) for override in overrides)
-    loaded = [str(run), given.get("engine", "torch"), given.get("precision", "float32")]
-    found: dict[str, dict[int, list[dict[str, Any]]]] = {}
+    loaded = [str(run), given.get("engine", "auto"), given.get("precision", "float32")]
+    measurements: dict[str, dict[int, list[dict[str, Any]]]] = {}
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         ours = stack.enter_context(server(run, folder / "log", "device=cpu", *overrides))
@@ -158,15 +161,17 @@ def measure(
             used, (rate, number) = cpu_seconds(base.pid), map(float, _line(base).split())
             return {"rate": rate, "cpu": (cpu_seconds(base.pid) - used) / number}
 
-        actions: dict[str, Callable[[int, float], dict[str, Any]]] = {"nmt.translate": lambda _, time: translate(time)}
-        for name, each in systems.items():
-            actions[name] = lambda clients, time, each=each: closed_loop(each, clients, lines, asked, time)
+        actions: dict[str, Callable[[int, float], dict[str, Any]]] = {
+            "nmt.translate": lambda _, length: translate(length)
+        }
+        for name, system in systems.items():
+            actions[name] = lambda clients, length, system=system: closed_loop(system, clients, lines, asked, length)
         for action in actions.values():
             action(1, min(3.0, seconds))  # warm
         for _, clients in itertools.product(range(rounds), levels):
             for name, action in actions.items():
-                found.setdefault(name, {}).setdefault(clients, []).append(action(clients, seconds))
-    return {"sentences": len(lines), "seconds": seconds, "rounds": rounds, "systems": found}
+                measurements.setdefault(name, {}).setdefault(clients, []).append(action(clients, seconds))
+    return {"sentences": len(lines), "seconds": seconds, "rounds": rounds, "systems": measurements}
 
 
 def _line(process: subprocess.Popen[str]) -> str:
@@ -189,15 +194,15 @@ def table(record: dict[str, Any]) -> str:
         "| memory | CPU of the clients |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
-    rate, cpu = (statistics.median(each[key] for level in base.values() for each in level) for key in ("rate", "cpu"))
+    rate, cpu = (statistics.median(row[key] for level in base.values() for row in level) for key in ("rate", "cpu"))
     lines.append(f"| nmt.translate | | {rate:.1f} | 100% | {cpu * 1000:.1f} ms | | | | |")
     for name, levels in systems.items():
         for clients, rounds in levels.items():
             if name == "nmt.translate":
                 continue
-            middle = {key: statistics.median(each[key] for each in rounds) for key in rounds[0]}
+            middle = {key: statistics.median(row[key] for row in rounds) for key in rounds[0]}
             share = statistics.median(
-                own["rate"] / other["rate"] for own, other in zip(rounds, base[clients], strict=True)
+                row["rate"] / base_row["rate"] for row, base_row in zip(rounds, base[clients], strict=True)
             )
             lines.append(
                 f"| {name} | {clients} | {middle['rate']:.1f} | {share:.0%} "
@@ -242,19 +247,19 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         raise Mistake(f"--levels is {options.levels}; it must be numbers of clients, such as {LEVELS}.")
     if options.rounds < 1 or not options.seconds > 0:
         raise Mistake(f"--rounds is {options.rounds}, --seconds {options.seconds}; both must be above 0.")
-    beside = dict(each.split("=", 1) for each in options.beside if "=" in each)
+    beside = dict(option.split("=", 1) for option in options.beside if "=" in option)
     if len(beside) < len(options.beside) or not all(port.isdecimal() for port in beside.values()):
         raise Mistake(f"--beside is {', '.join(options.beside)}; write NAME=PORT, such as LibreTranslate=5000.")
     RunDirectory(options.run).require_finished()
     return measure(
         options.run,
         options.source,
-        levels,
-        options.seconds,
-        options.rounds,
-        options.set,
-        options.plain,
-        {name: int(port) for name, port in beside.items()},
+        levels=levels,
+        seconds=options.seconds,
+        rounds=options.rounds,
+        overrides=options.set,
+        with_plain=options.plain,
+        beside={name: int(port) for name, port in beside.items()},
     )
 
 

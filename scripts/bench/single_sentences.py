@@ -10,12 +10,20 @@ import statistics
 import time
 from pathlib import Path
 
-import torch
+from nmt.cli.command import limit_spinning
 
-from nmt.cores import threads_of_process, usable_cores
-from nmt.exports.engines import load_with_engine
-from nmt.runs.search import build_translator
-from nmt.text.lines import read_lines
+limit_spinning()  # before torch is imported, as in nmt's commands
+
+# isort: split
+import torch  # noqa: E402
+
+from nmt.cores import threads_of_process, usable_cores  # noqa: E402
+from nmt.errors import Mistake  # noqa: E402
+from nmt.exports.engines import load_with_engine  # noqa: E402
+from nmt.paths import existing_file  # noqa: E402
+from nmt.runs.search import build_translator  # noqa: E402
+from nmt.text.lines import read_lines  # noqa: E402
+from scripts.mistakes import report_mistakes  # noqa: E402
 
 _WARM_UP = 5
 
@@ -28,11 +36,14 @@ def main() -> None:
     parser.add_argument("--precision", default="float32", help="as of nmt.translate (default: %(default)s)")
     parser.add_argument("--lines", type=int, default=100, help="number of sentences (default: %(default)s)")
     options = parser.parse_args()
+    lines = read_lines(existing_file("SOURCE", options.source))[: _WARM_UP + options.lines]
+    if len(lines) < _WARM_UP + 2:
+        raise Mistake(f"{options.source} has {len(lines)} lines; at least {_WARM_UP + 2} are needed.")
     torch.set_num_threads(threads_of_process(usable_cores()))
     runs, engine = load_with_engine([options.run_dir], "cpu", options.precision, options.engine)
     translator = build_translator(runs, engine=engine)
     milliseconds = []
-    for line in read_lines(options.source)[: _WARM_UP + options.lines]:
+    for line in lines:
         start = time.perf_counter()
         translator.translate([line])
         milliseconds.append(1000 * (time.perf_counter() - start))
@@ -42,4 +53,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    report_mistakes(main)

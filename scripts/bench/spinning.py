@@ -1,4 +1,4 @@
-"""Measure what it costs that OpenMP's threads spin while they wait for each other, in training and in search.
+"""Measure the cost of OpenMP threads that spin while they wait, in training and in search.
 
     python -m scripts.bench.spinning --rounds 5 --threads 2
 
@@ -15,6 +15,8 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+
+from scripts.mistakes import report_mistakes
 
 SETTINGS = {
     "default": {},
@@ -58,8 +60,8 @@ def measure(lines: int, steps: int) -> list[tuple[float, float]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=5, help="measured rounds (default: %(default)s)")
+    parser.add_argument("--threads", type=int, default=2, help="threads of each process (default: %(default)s)")
     parser.add_argument("--lines", type=int, default=60, help="lines to translate (default: %(default)s)")
     parser.add_argument("--steps", type=int, default=60, help="training steps (default: %(default)s)")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
@@ -87,4 +89,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    report_mistakes(main)
