@@ -23,11 +23,13 @@ from nmt.serving.service import Access, Limits, Service
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "server_api.md"
 MORE = Path(__file__).with_name("more_requests.txt")
 ROWS = [
-    tuple(cell.strip() for cell in line.strip("| ").split(" | "))
+    (cells[0].strip(), cells[1].strip() if len(cells) == 4 else "", cells[-2].strip(), cells[-1].strip())
     for file in (PAGE, MORE)
     for line in file.read_text(encoding="utf-8").replace("| |", "|  |").splitlines()
     if re.search(r"\| \d{3} \|", line)
+    for cells in [line.strip("| ").split(" | ")]
 ]
+"""Request, server (which the page does not have), status and answer of each row."""
 NOT_SENT = [row for row in ROWS if "`" not in row[0]]
 SENT = [row for row in ROWS if row not in NOT_SENT]
 LIMITS = Limits(characters=5000, sentences=200, alternatives=4, body_bytes=1_000_000, seconds=60.0, requests=100)
