@@ -182,8 +182,8 @@ def _choices(path: tuple[str, ...]) -> dict[str, Node]:
     if path[0] == "logger":
         return _loggers() if len(path) == 2 else {}
     # The outermost group decides: the encoder of a document model is not the encoder of a recurrent model.
-    found = (_group(name).nodes.get(".".join(path[start:])) for start, name in enumerate(path))
-    return next(filter(None, found), {})
+    candidates = (_group(name).nodes.get(".".join(path[start:])) for start, name in enumerate(path))
+    return next(filter(None, candidates), {})
 
 
 class _Group(NamedTuple):

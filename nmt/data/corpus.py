@@ -100,13 +100,13 @@ def matching_prefixes(names: Iterable[str], direction: Direction) -> list[str]:
             prefixes.append(name)
             continue
         end = "" if is_table(name) else f".{direction.source}"
-        found = [Path(path) for path in glob.glob(f"{name}{end}*") if os.path.isfile(path)]
+        paths = [Path(path) for path in glob.glob(f"{name}{end}*") if os.path.isfile(path)]
         if is_table(name):
             # Of a.tsv and a.tsv.gz, which sort in this order, only the first.
-            tables = {uncompressed(path): path for path in sorted(found, reverse=True) if is_table(path.name)}
+            tables = {uncompressed(path): path for path in sorted(paths, reverse=True) if is_table(path.name)}
             files = set(tables.values())
         else:
-            files = set(map(uncompressed, found))
+            files = set(map(uncompressed, paths))
         matching = sorted(str(path).removesuffix(end) for path in files if path.name.endswith(end))
         if not matching and not any(path.is_file() for path in file_pair(name, direction)):
             raise Mistake(f"data.train contains {name}, but there is no file {name}{end}; check the pattern.")

@@ -26,5 +26,7 @@ def named_run(name: str | Path) -> Path:
 
 def included_name(folder: Path) -> str | None:
     """The name of the included model whose run directory this is, so that commands must not write in it; or None."""
-    place = real_path(folder)
-    return next((name for name, own in included_models().items() if real_path(own) == place), None)
+    real_folder = real_path(folder)
+    return next(
+        (name for name, model_folder in included_models().items() if real_path(model_folder) == real_folder), None
+    )

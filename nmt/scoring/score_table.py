@@ -327,7 +327,9 @@ def by_setting(systems: Sequence[System]) -> list[Setting]:
 
 
 def _part(caption: str, rows: Sequence[tuple[Mapping[str, str], Mapping[str, Cell]]]) -> Part:
-    keys = dict.fromkeys([*(key for settings, _ in rows for key in settings), *(key for _, own in rows for key in own)])
+    keys = dict.fromkeys(
+        [*(key for settings, _ in rows for key in settings), *(key for _, figures in rows for key in figures)]
+    )
     full: list[dict[str, Cell]] = [{**dict.fromkeys(keys, ""), **settings, **figures} for settings, figures in rows]
     header = [key for key in keys if any(row[key] != "" for row in full)]
     measured = [key for key in header if key in rows[0][1]]

@@ -59,9 +59,9 @@ def ways(site: Attention) -> dict[str, Way]:
 
 def peak_memory(work: Callable[[], Any]) -> int:
     """Peak bytes that torch allocated during `work`, on top of what was allocated before."""
-    with profile(profile_memory=True, use_device="cuda" if torch.cuda.is_available() else None) as found:
+    with profile(profile_memory=True, use_device="cuda" if torch.cuda.is_available() else None) as profiler:
         work()
-    events = [event for event in found.kineto_results.events() if event.name() == "[memory]"]
+    events = [event for event in profiler.kineto_results.events() if event.name() == "[memory]"]
     allocated = peak = 0
     for event in sorted(events, key=lambda event: event.start_ns()):
         allocated += event.nbytes()
@@ -123,11 +123,11 @@ def table(record: dict[str, Any]) -> str:
         "| scorer | batch x length | way | forward and backward, median | fastest to slowest | peak extra memory |",
         "|---|---|---|---|---|---|",
     ]
-    for each in record["costs"]:
-        middle, best, worst = (1e3 * of(each["seconds"]) for of in (statistics.median, min, max))
+    for cost in record["costs"]:
+        middle, best, worst = (1e3 * of(cost["seconds"]) for of in (statistics.median, min, max))
         lines.append(
-            f"| {each['scorer']} | {each['batch']} x {each['length']} | {each['way']} | {middle:.1f} ms | "
-            f"{best:.1f} to {worst:.1f} ms | {each['peak_bytes'] / 2**20:.1f} MiB |"
+            f"| {cost['scorer']} | {cost['batch']} x {cost['length']} | {cost['way']} | {middle:.1f} ms | "
+            f"{best:.1f} to {worst:.1f} ms | {cost['peak_bytes'] / 2**20:.1f} MiB |"
         )
     return "\n".join(lines)
 

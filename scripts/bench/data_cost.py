@@ -83,7 +83,7 @@ def _own_bytes() -> int:
 def measure(sizes: list[int], batches: int, rounds: int) -> dict[str, Any]:
     """Measures for each size the first start-up, which fills the cache, and later ones, each in its own process."""
     context = multiprocessing.get_context("spawn")
-    found = []
+    measured = []
     for lines in sizes:
         with tempfile.TemporaryDirectory() as name:
             made_up(Path(name), lines)
@@ -92,9 +92,9 @@ def measure(sizes: list[int], batches: int, rounds: int) -> dict[str, Any]:
                 with ProcessPoolExecutor(1, mp_context=context) as pool:
                     starts.append(pool.submit(start, Path(name), batches).result())
         first, *later = starts
-        medians = {key: statistics.median(each[key] for each in later) for key in first}
-        found.append({"lines": lines, "first": first, "later": medians})
-    return {"sizes": found, "batches": batches, "rounds": rounds, "batch_tokens": _BATCH_TOKENS}
+        medians = {key: statistics.median(row[key] for row in later) for key in first}
+        measured.append({"lines": lines, "first": first, "later": medians})
+    return {"sizes": measured, "batches": batches, "rounds": rounds, "batch_tokens": _BATCH_TOKENS}
 
 
 def table(record: dict[str, Any]) -> str:
@@ -103,13 +103,13 @@ def table(record: dict[str, Any]) -> str:
     header = ["lines", "first start", "its peak memory", "later starts", "own memory", "bytes per pair", "batches/s"]
     header += ["target tokens/s"]
     lines = [f"| {' | '.join(header)} |", "|---" * len(header) + "|"]
-    for each in record["sizes"]:
-        first, later = each["first"], each["later"]
+    for size in record["sizes"]:
+        first, later = size["first"], size["later"]
         pairs = later["pairs"] - smallest["later"]["pairs"]
-        own = f"{(later['own_bytes'] - smallest['later']['own_bytes']) / pairs:.1f}" if pairs else ""
+        bytes_per_pair = f"{(later['own_bytes'] - smallest['later']['own_bytes']) / pairs:.1f}" if pairs else ""
         lines.append(
-            f"| {each['lines']:,} | {first['seconds_to_first_batch']:,.1f} s | {first['peak_bytes'] / 2**20:,.0f} MiB "
-            f"| {later['seconds_to_first_batch']:,.1f} s | {later['own_bytes'] / 2**20:,.0f} MiB | {own} "
+            f"| {size['lines']:,} | {first['seconds_to_first_batch']:,.1f} s | {first['peak_bytes'] / 2**20:,.0f} MiB "
+            f"| {later['seconds_to_first_batch']:,.1f} s | {later['own_bytes'] / 2**20:,.0f} MiB | {bytes_per_pair} "
             f"| {later['batches_per_second']:,.0f} | {later['target_tokens_per_second']:,.0f} |"
         )
     return "\n".join(lines)

@@ -118,16 +118,16 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     sizes = {axis: size_list(f"--{axis}", getattr(options, axis), _LEAST[axis]) for axis in AXES}
     if odd := [width for width in sizes["width"] if width % _HEAD]:
         raise Mistake(f"--width {odd[0]} must be a multiple of {_HEAD}, the width of a head.")
+    given = {key: getattr(options, key) for key in ("model", "scorer", "tokens", "steps")}
     context = multiprocessing.get_context("spawn")
-    found: dict[str, list[dict[str, Any]]] = {axis: [] for axis in AXES}
+    costs: dict[str, list[dict[str, Any]]] = {axis: [] for axis in AXES}
     for axis, values in sizes.items():
         for value in values:
-            arguments = (*(BASE | {axis: value}).values(), options.model, options.scorer, options.tokens, options.steps)
+            sizes_of_step = BASE | {axis: value}
             with ProcessPoolExecutor(1, mp_context=context) as pool:
-                found[axis].append({axis: value, **pool.submit(measure, *arguments).result()})
+                costs[axis].append({axis: value, **pool.submit(measure, **sizes_of_step, **given).result()})
             print(f"measured {axis} {value}", file=sys.stderr)
-    given = {key: getattr(options, key) for key in ("model", "scorer", "tokens", "steps")}
-    return {"growth": found, "base": BASE, **given, "threads": torch.get_num_threads()}
+    return {"growth": costs, "base": BASE, **given, "threads": torch.get_num_threads()}
 
 
 def table(record: dict[str, Any]) -> str:
@@ -137,10 +137,10 @@ def table(record: dict[str, Any]) -> str:
         "|---|---|---|---|---|---|",
     ]
     lines += [
-        f"| {axis} | {each[axis]:,} | {each['target_tokens_per_second']:,.0f} | "
-        f"{each['matrix_share']:.0%} of the machine's rate | {each['peak_memory_bytes'] / 2**30:.2f} GiB | "
-        f"{each['parameters']:,} |"
+        f"| {axis} | {cost[axis]:,} | {cost['target_tokens_per_second']:,.0f} | "
+        f"{cost['matrix_share']:.0%} of the machine's rate | {cost['peak_memory_bytes'] / 2**30:.2f} GiB | "
+        f"{cost['parameters']:,} |"
         for axis, costs in record["growth"].items()
-        for each in costs
+        for cost in costs
     ]
     return "\n".join(lines)

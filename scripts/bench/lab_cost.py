@@ -49,7 +49,7 @@ _CHANGE = """() => new Promise(resolve => {
 
 def in_browser(address: str, texts: list[str]) -> dict[str, list[float]]:
     """Seconds of each step for each text. The first text is also used as a warm-up, which loads the model."""
-    found: dict[str, list[float]] = {name: [] for name in _STEPS}
+    seconds_of: dict[str, list[float]] = {name: [] for name in _STEPS}
     with chromium() as browser:
         for number, text in enumerate([texts[0], *texts]):
             page = browser.new_page()
@@ -61,8 +61,8 @@ def in_browser(address: str, texts: list[str]) -> dict[str, list[float]]:
             page.close()
             if number:
                 for name, milliseconds in zip(_STEPS, times, strict=True):
-                    found[name].append(milliseconds / 1000)
-    return found
+                    seconds_of[name].append(milliseconds / 1000)
+    return seconds_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -94,7 +94,7 @@ def table(record: dict[str, Any]) -> str:
         "| from the click to the | median | fastest to slowest |",
         "|---|---|---|",
     ]
-    for name, found in record["seconds"].items():
-        spread = f"{min(found):.2f} to {max(found):.2f} s"
-        lines.append(f"| {_STEPS[name]} | {statistics.median(found):.2f} s | {spread} |")
+    for name, seconds in record["seconds"].items():
+        spread = f"{min(seconds):.2f} to {max(seconds):.2f} s"
+        lines.append(f"| {_STEPS[name]} | {statistics.median(seconds):.2f} s | {spread} |")
     return "\n".join(lines)

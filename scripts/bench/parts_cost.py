@@ -42,7 +42,7 @@ def dropout(sentences: int, length: int, width: int) -> Part:
     x = torch.randn(sentences, length, width, requires_grad=True)
     plain, ours = nn.Dropout(_DROPOUT), Dropout(_DROPOUT)
     description = f"dropout of {sentences} x {length} x {width}, forward and backward"
-    return Part(*(partial(_forward_and_backward, partial(each, x), [x]) for each in (plain, ours)), description)
+    return Part(*(partial(_forward_and_backward, partial(way, x), [x]) for way in (plain, ours)), description)
 
 
 def feed_forward(sentences: int, length: int, width: int, autocast: bool = False) -> Part:
@@ -144,8 +144,8 @@ def whole_agreement(
     tokens = targets != PAD
     p, q = (layer(outputs[tokens]).float().log_softmax(dim=-1) for outputs in passes)
     total = sum(
-        weight * functional.cross_entropy(each, targets[tokens], reduction="sum", label_smoothing=label_smoothing)
-        for weight, each in zip(nll, (p, q), strict=True)
+        weight * functional.cross_entropy(logits, targets[tokens], reduction="sum", label_smoothing=label_smoothing)
+        for weight, logits in zip(nll, (p, q), strict=True)
     )
     for weight, one, other in zip(divergence, (p, q), (q, p), strict=True):
         total = total + weight * functional.kl_div(other, one, log_target=True, reduction="sum")
@@ -158,7 +158,7 @@ def int8(rows: int, width: int, vocab: int) -> Part:
     layer = nn.Sequential(nn.Linear(width, vocab))
     rounded = with_precision(layer, "int8", torch.device("cpu"))
     x = torch.randn(rows, width)
-    ways = (partial(torch.inference_mode()(each), x) for each in (layer, rounded))
+    ways = (partial(torch.inference_mode()(way), x) for way in (layer, rounded))
     return Part(*ways, f"linear layer in int8, {rows} x {width} to {vocab:,}")
 
 
@@ -166,7 +166,7 @@ def packed(rows: int, width: int, outputs: int, dtype: torch.dtype) -> Part:
     """A linear layer whose weight is packed once."""
     torch.manual_seed(1)
     layer, x = nn.Linear(width, outputs).to(dtype), torch.randn(rows, width, dtype=dtype)
-    ways = (partial(torch.inference_mode()(each), x) for each in (layer, PackedLinear(layer)))
+    ways = (partial(torch.inference_mode()(way), x) for way in (layer, PackedLinear(layer)))
     number = str(dtype).removeprefix("torch.")
     return Part(*ways, f"linear layer with packed weights, {rows} x {width} to {outputs:,}, {number}")
 
@@ -175,7 +175,7 @@ def packed_cell(rows: int, inputs: int, width: int) -> Part:
     """A step of an LSTM cell whose weights are packed once."""
     torch.manual_seed(1)
     cell, x, states = nn.LSTMCell(inputs, width), torch.randn(rows, inputs), torch.randn(2, rows, width).unbind()
-    ways = (partial(torch.inference_mode()(each), x, states) for each in (cell, PackedLSTMCell(cell)))
+    ways = (partial(torch.inference_mode()(way), x, states) for way in (cell, PackedLSTMCell(cell)))
     return Part(*ways, f"LSTM cell with packed weights, {rows} x {inputs} to {width:,}, float32")
 
 
@@ -288,13 +288,13 @@ def measure(part: Part, rounds: int) -> dict[str, Any]:
     """Times both ways in alternating rounds, after one warm-up round."""
     seconds: dict[str, list[float]] = {"plain": [], "ours": []}
     for _ in range(rounds + 1):
-        for name, found in seconds.items():
+        for name, durations in seconds.items():
             start = time.perf_counter()
             getattr(part, name)()
-            found.append(time.perf_counter() - start)
+            durations.append(time.perf_counter() - start)
     return {
         "description": part.description,
-        **{name: [round(value, 8) for value in found[1:]] for name, found in seconds.items()},
+        **{name: [round(value, 8) for value in durations[1:]] for name, durations in seconds.items()},
     }
 
 
@@ -313,8 +313,8 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
 def table(record: dict[str, Any]) -> str:
     """The measurements as a Markdown table. The ratio is the median over rounds."""
     lines = ["| part | plain, median | ours, median | plain / ours |", "|---|---|---|---|"]
-    for each in record["parts"]:
-        plain, ours = (1e3 * statistics.median(each[name]) for name in ("plain", "ours"))
-        ratio = statistics.median(a / b for a, b in zip(each["plain"], each["ours"], strict=True))
-        lines.append(f"| {each['description']} | {plain:.3f} ms | {ours:.3f} ms | {ratio:.2f} |")
+    for part in record["parts"]:
+        plain, ours = (1e3 * statistics.median(part[name]) for name in ("plain", "ours"))
+        ratio = statistics.median(a / b for a, b in zip(part["plain"], part["ours"], strict=True))
+        lines.append(f"| {part['description']} | {plain:.3f} ms | {ours:.3f} ms | {ratio:.2f} |")
     return "\n".join(lines)

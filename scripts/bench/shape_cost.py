@@ -31,10 +31,10 @@ from scripts.bench.training_cost import configuration, training_data
 
 def distinct_shapes(batches: Sequence[Batch]) -> list[Batch]:
     """The first batch of each shape."""
-    found: dict[tuple[int, ...], Batch] = {}
+    distinct: dict[tuple[int, ...], Batch] = {}
     for batch in batches:
-        found.setdefault((*batch.source.shape, batch.target_output.shape[1]), batch)
-    return list(found.values())
+        distinct.setdefault((*batch.source.shape, batch.target_output.shape[1]), batch)
+    return list(distinct.values())
 
 
 def set_limits(limits: dict[str, str]) -> None:
@@ -50,13 +50,13 @@ def measure(overrides: Sequence[str], batches: int) -> dict[str, Any]:
     """
     settings = validated(TrainSettings, configuration(overrides))
     data, tokenizers = training_data(settings, 2 * batches + 1)
-    found = distinct_shapes([batch for step in data.train_dataloader() for batch in step])
-    if len(found) <= batches:
+    distinct = distinct_shapes([batch for step in data.train_dataloader() for batch in step])
+    if len(distinct) <= batches:
         raise Mistake(
-            f"Only {len(found)} of the first {2 * batches + 1} training batches differ in shape, but --batches "
+            f"Only {len(distinct)} of the first {2 * batches + 1} training batches differ in shape, but --batches "
             f"{batches} needs {batches + 1}: lower it, or use a larger corpus."
         )
-    warmup, *given = found[: batches + 1]
+    warmup, *given = distinct[: batches + 1]
     torch.manual_seed(settings.seed)
     task = build_task(settings, build_model(settings.model, tokenizers)).train()
     optimizer = make(settings.optimizer)(task.model.parameters())
@@ -103,7 +103,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     given = [f"data.train=[{options.data}]", f"trainer.precision={options.precision}", "trainer.accelerator=cpu"]
     given += options.overrides
     context = multiprocessing.get_context("spawn")
-    found: list[dict[str, Any]] = []
+    costs: list[dict[str, Any]] = []
     for tokens in size_list("--tokens", options.tokens, 1):
         for cached in size_list("--cached", options.cached, 1):
             limits = {
@@ -112,11 +112,11 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
             }
             with ProcessPoolExecutor(1, context, set_limits, (limits,)) as pool:
                 job = pool.submit(measure, [*given, f"batching.batch_tokens={tokens}"], options.batches)
-                found.append(
+                costs.append(
                     {"tokens": tokens, "cached": cached, "interface_cached": options.interface_cached, **job.result()}
                 )
             print(f"measured {tokens} tokens, {cached} shapes cached", file=sys.stderr)
-    return {"shapes": found, "precision": options.precision, "threads": torch.get_num_threads()}
+    return {"shapes": costs, "precision": options.precision, "threads": torch.get_num_threads()}
 
 
 def table(record: dict[str, Any]) -> str:
@@ -126,8 +126,8 @@ def table(record: dict[str, Any]) -> str:
         "once more / again | padding | peak memory |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
-    for each in record["shapes"]:
-        times = [each[f"{name}_seconds"] for name in ("new", "again", "later")]
+    for cost in record["shapes"]:
+        times = [cost[f"{name}_seconds"] for name in ("new", "again", "later")]
         milliseconds = " | ".join(f"{1000 * statistics.median(seconds):,.0f} ms" for seconds in times)
         new, again, later = times
         ratios = " | ".join(
@@ -135,7 +135,7 @@ def table(record: dict[str, Any]) -> str:
             for some in (new, later)
         )
         lines.append(
-            f"| {each['tokens']:,} | {each['cached']:,} | {milliseconds} | {ratios} | {each['padding']:.1%} | "
-            f"{each['peak_memory_bytes'] / 2**20:,.0f} MiB |"
+            f"| {cost['tokens']:,} | {cost['cached']:,} | {milliseconds} | {ratios} | {cost['padding']:.1%} | "
+            f"{cost['peak_memory_bytes'] / 2**20:,.0f} MiB |"
         )
     return "\n".join(lines)

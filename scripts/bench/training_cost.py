@@ -170,13 +170,13 @@ def operations_per_token(task: TranslationTask, batches: Sequence[Batch]) -> flo
 
 def profile(trainer: lightning.Trainer, task: TranslationTask, batches: Sequence[Batch], rows: int) -> str:
     """A table of the operations with the largest self time, in the precision of the measured training."""
-    with torch.profiler.profile() as found:
+    with torch.profiler.profile() as profiler:
         for batch in batches:
             with trainer.precision_plugin.forward_context():
                 loss = task.loss(batch.to(task.device))
             loss.backward()
     order = "self_cpu_time_total" if task.device.type == "cpu" else "self_device_time_total"
-    return found.key_averages().table(sort_by=order, row_limit=rows)
+    return profiler.key_averages().table(sort_by=order, row_limit=rows)
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:

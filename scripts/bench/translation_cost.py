@@ -61,7 +61,7 @@ def measure(
         pieces = sentencepiece.SentencePieceProcessor(model_file=str(tokenizer))
     except RuntimeError as error:
         raise Mistake(f"--tokenizer is {tokenizer}, which is not a SentencePiece model.") from error
-    found: dict[str, list[Run]] = {name: [] for name in systems}
+    runs_of: dict[str, list[Run]] = {name: [] for name in systems}
     first: dict[str, list[float]] = {name: [] for name in systems}
     with tempfile.TemporaryDirectory() as folder:
         one = Path(folder) / "one"
@@ -71,11 +71,11 @@ def measure(
         for _ in range(rounds):
             for name, command in systems.items():
                 first[name].append(translate(command, one).seconds)
-                found[name].append(translate(command, source))
-    ours = next(iter(found.values()))[-1].lines
+                runs_of[name].append(translate(command, source))
+    ours = next(iter(runs_of.values()))[-1].lines
     references = None if reference is None else [read_lines(reference)]
     record: dict[str, Any] = {"sentences": len(ours), "systems": {}}
-    for name, runs in found.items():
+    for name, runs in runs_of.items():
         lines = runs[-1].lines
         record["systems"][name] = {
             "command": systems[name],
@@ -93,28 +93,28 @@ def table(record: dict[str, Any]) -> str:
     """The measurements as a Markdown table. Ratios of speeds are medians over rounds."""
     systems, others = record["systems"], record["sentences"] - 1
     seconds = {
-        name: [whole - first for whole, first in zip(each["seconds"], each["first_seconds"], strict=True)]
-        for name, each in systems.items()
+        name: [whole - first for whole, first in zip(system["seconds"], system["first_seconds"], strict=True)]
+        for name, system in systems.items()
     }
     short = [name for name, values in seconds.items() if min(values) <= 0]
     if short or others < 1:
         raise Mistake(f"There are too few sentences to time {', '.join(short or systems)}: use a longer file.")
     reference = next(iter(seconds.values()))
     rows: list[list[Cell]] = []
-    for name, each in systems.items():
+    for name, system in systems.items():
         rates = [others / value for value in seconds[name]]
-        ratio = statistics.median(other / own for own, other in zip(seconds[name], reference, strict=True))
+        ratio = statistics.median(base / taken for taken, base in zip(seconds[name], reference, strict=True))
         rows.append(
             [
                 name,
-                f"{statistics.median(each['first_seconds']):.1f}",
+                f"{statistics.median(system['first_seconds']):.1f}",
                 f"{statistics.median(rates):.2f}",
                 f"{min(rates):.2f} to {max(rates):.2f}",
                 f"{ratio:.2f}",
-                f"{each['pieces'] / statistics.median(seconds[name]):,.0f}",
-                f"{each['peak_bytes'] / 2**20:,.0f} MiB",
-                f"{100 * each['equal']:.1f}%",
-                *([each["bleu"]] if each["bleu"] else []),
+                f"{system['pieces'] / statistics.median(seconds[name]):,.0f}",
+                f"{system['peak_bytes'] / 2**20:,.0f} MiB",
+                f"{100 * system['equal']:.1f}%",
+                *([system["bleu"]] if system["bleu"] else []),
             ]
         )
     header = ["system", "first sentence with start-up, s", "sentences/s after it, median", "slowest to fastest"]

@@ -41,13 +41,13 @@ def made_up(sentences: int, tokens: int, layers: int, heads: int, seed: int = 1)
 @contextmanager
 def chromium() -> Iterator[Any]:
     """A browser that is closed at the end of the block. Raises Mistake if PATH has none."""
-    found = [browser for name in _BROWSERS if (browser := shutil.which(name))]
-    if not found:
+    browsers = [browser for name in _BROWSERS if (browser := shutil.which(name))]
+    if not browsers:
         raise Mistake(f"No browser found on PATH; install one of {', '.join(_BROWSERS)}.")
     from playwright.sync_api import sync_playwright  # installed by the extra 'dev'
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found[0], args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=browsers[0], args=["--no-sandbox"])
         yield browser
         browser.close()
 
@@ -101,6 +101,6 @@ def table(record: dict[str, Any]) -> str:
         "|---|---|---|---|---|",
     ]
     cells = [f"{record['page_bytes'] / 1e6:.1f} MB"]
-    for found in record["seconds"].values():
-        cells += [f"{statistics.median(found):.2f} s", f"{min(found):.2f} to {max(found):.2f} s"]
+    for seconds in record["seconds"].values():
+        cells += [f"{statistics.median(seconds):.2f} s", f"{min(seconds):.2f} to {max(seconds):.2f} s"]
     return "\n".join([*lines, f"| {' | '.join(cells)} |"])

@@ -36,26 +36,26 @@ def of_runs(runs: list[Run]) -> Table:
     header = ["run", "model", "scorer", "window", "row", "layer", "head", "AER valid", "AER", "precision", "recall"]
     header += ["AER of the diagonal"]
     rows = []
-    for run_dir, run, found in runs:
+    for run_dir, run, links in runs:
         attention = run.model.sites["cross"][0]
         parts = [type(part).__name__ for part in (run.model, attention.scorer, attention.window)]
-        choice = ["mean" if part is None else str(part) for part in found.choice]
-        valid = f"{found.valid_table[found.choice].aer:.3f}" if found.valid_table else ""
-        rates = [f"{rate:.3f}" for rate in (*found.rates, found.diagonal.aer)]
+        choice = ["mean" if part is None else str(part) for part in links.choice]
+        valid = f"{links.valid_table[links.choice].aer:.3f}" if links.valid_table else ""
+        rates = [f"{rate:.3f}" for rate in (*links.rates, links.diagonal.aer)]
         rows.append([str(run_dir), *parts, *choice, valid, *rates])
     return Table(header, rows)
 
 
-def of_maps(found: Links) -> Iterator[Table]:
+def of_maps(links: Links) -> Iterator[Table]:
     """AER of every map: a table of layers by heads, means first, for each labeling of rows (predicts, reads)."""
     layers, heads = (
-        list(dict.fromkeys(places)) for places in zip(*(choice[1:] for choice in found.table), strict=True)
+        list(dict.fromkeys(places)) for places in zip(*(choice[1:] for choice in links.table), strict=True)
     )
     names = ["mean of layers" if layer is None else f"layer {layer}" for layer in layers]
     for piece_row in PIECE_ROWS:
-        rates = [[found.table.get(MapSelector(piece_row, layer, head)) for head in heads] for layer in layers]
+        rates = [[links.table.get(MapSelector(piece_row, layer, head)) for head in heads] for layer in layers]
         rows = [
-            [name, *(f"{each.aer:.3f}" if each else "" for each in row)] for name, row in zip(names, rates, strict=True)
+            [name, *(f"{rate.aer:.3f}" if rate else "" for rate in row)] for name, row in zip(names, rates, strict=True)
         ]
         columns = ["mean of heads" if head is None else f"head {head}" for head in heads]
         yield Table([f"row that {piece_row}", *columns], rows)
@@ -70,8 +70,8 @@ def main() -> None:
     runs = [measured(run, arguments.split) for run in arguments.runs]
     print(of_runs(runs).markdown())
     for run in arguments.all:
-        found = next((each[2] for each in runs if each[0] == run), None) or measured(run, arguments.split)[2]
-        for table in of_maps(found):
+        links = next((row[2] for row in runs if row[0] == run), None) or measured(run, arguments.split)[2]
+        for table in of_maps(links):
             print(f"\n{run}\n\n{table.markdown()}")
 
 

@@ -42,9 +42,9 @@ def of_runs(runs: Sequence[Path], methods: Sequence[str], split: str, sentences:
     for run_dir in runs:
         run = load_run(run_dir, "cpu")
         for method in methods:
-            found = measured(run, split, method, sentences)
-            choice = ["mean" if part is None else str(part) for part in found.choice]
-            rates = [f"{rate:.3f}" for rate in (*found.rates, found.diagonal.aer)]
+            links = measured(run, split, method, sentences)
+            choice = ["mean" if part is None else str(part) for part in links.choice]
+            rates = [f"{rate:.3f}" for rate in (*links.rates, links.diagonal.aer)]
             rows.append([str(run_dir), method, *choice, *rates])
     header = ["run", "method", "row", "layer", "head", "AER", "precision", "recall", "AER of the diagonal"]
     return Table(header, rows)

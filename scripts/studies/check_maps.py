@@ -40,15 +40,15 @@ class Findings(NamedTuple):
 
 def check(sentences: Iterable[SentenceMaps], renormalized: Collection[str] = ()) -> dict[str, Findings]:
     """The findings of each site. At `renormalized` sites the Gaussian is inside the softmax."""
-    found: dict[str, Findings] = {}
+    findings: dict[str, Findings] = {}
     for sentence in sentences:
         for item in sentence.maps:
-            one, before = check_map(item, item.site in renormalized), found.get(item.site, Findings(0, 0, 0.0, 0, 0))
+            one, before = check_map(item, item.site in renormalized), findings.get(item.site, Findings(0, 0, 0.0, 0, 0))
             # np.maximum propagates NaN, unlike max.
             worst = float(np.maximum(one.row_sum_error, before.row_sum_error))
             sums = (a + b for a, b in zip(one, before, strict=True))
-            found[item.site] = Findings(*sums)._replace(row_sum_error=worst)
-    return found
+            findings[item.site] = Findings(*sums)._replace(row_sum_error=worst)
+    return findings
 
 
 def check_map(item: AttentionMap, renormalized: bool = False) -> Findings:
@@ -74,15 +74,15 @@ def main() -> int:
     parser.add_argument("folder", type=Path, help="folder written by nmt.export_attention")
     folder = MapFolder(parser.parse_args().folder)
     windows = {site: facts.get("window", {}) for site, facts in folder.manifest["sites"].items()}
-    found = check(folder.sentences(), [site for site, window in windows.items() if window.get("renormalize")])
-    for site, of in found.items():
+    findings = check(folder.sentences(), [site for site, window in windows.items() if window.get("renormalize")])
+    for site, of in findings.items():
         print(
             f"{site}: {of.maps:,} maps, {of.weights:,} weights; rows sum to 1 within {of.row_sum_error:.1e}, "
             f"{of.blocked} non-zero blocked weights, {of.empty} empty maps"
         )
-    if not found:
+    if not findings:
         print("no maps to check")
-    return 0 if found and all(of.valid for of in found.values()) else 1
+    return 0 if findings and all(of.valid for of in findings.values()) else 1
 
 
 if __name__ == "__main__":

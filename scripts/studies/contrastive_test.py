@@ -105,9 +105,9 @@ def antecedent_weights(run: LoadedRun, cases: Sequence[Case]) -> list[tuple[floa
         rows.append(sum(1 for _ in alike))
         places.append(len(earlier) - case.distance)
         pairs.append(IdPair(len(pairs) + 1, 1, *ids[-1], None, earlier))
-    found = {each.line: each.site("decoder_sentences").weights for each in forced_maps(run, pairs, 4096)}
+    weights = {sentence.line: sentence.site("decoder_sentences").weights for sentence in forced_maps(run, pairs, 4096)}
     return [
-        (float(found[line][0, :, row, place].mean()), 1 / found[line].shape[-1])
+        (float(weights[line][0, :, row, place].mean()), 1 / weights[line].shape[-1])
         for line, (row, place) in enumerate(zip(rows, places, strict=True), start=1)
     ]
 
@@ -118,15 +118,15 @@ def of_runs(runs: Sequence[Path], prefix: str) -> Table:
     for run_dir in runs:
         run = load_run(run_dir, "cpu")
         cases = read_cases(prefix, run.direction)
-        found = is_right(run, cases, in_context=run.window.sentences > 0)
-        low, high = wilson(sum(found), len(found))
+        is_correct = is_right(run, cases, in_context=run.window.sentences > 0)
+        low, high = wilson(sum(is_correct), len(is_correct))
         groups: dict[int, list[bool]] = defaultdict(list)
-        for case, right in zip(cases, found, strict=True):
+        for case, right in zip(cases, is_correct, strict=True):
             groups[case.distance].append(right)
         by_distance = [f"{100 * np.mean(of_distance):.1f}" for _, of_distance in sorted(groups.items())]
         weights = antecedent_weights(run, cases)
         seen = ["", ""] if weights is None else [f"{value:.2f}" for value in np.mean(weights, axis=0)]
-        accuracy = f"{100 * sum(found) / len(found):.1f} [{100 * low:.1f}, {100 * high:.1f}]"
+        accuracy = f"{100 * sum(is_correct) / len(is_correct):.1f} [{100 * low:.1f}, {100 * high:.1f}]"
         rows.append([str(run_dir), accuracy, ", ".join(by_distance), *seen])
     return Table(["run", "accuracy in %", "by distance", "antecedent's weight", "equal weights"], rows)
 

@@ -76,14 +76,14 @@ def labeled_documents(prefix: str, label: int, direction: Direction, lines: int)
     a text is dropped, because its length would give the corpus away. Raises the errors of `read_pairs` and
     `check_documents`.
     """
-    found = read_pairs(prefix, direction).source
+    sources = read_pairs(prefix, direction).source
     check_documents(prefix, direction)
     numbers = read_documents(prefix, direction)
-    texts = [""] * len(found) if numbers is None else [str(number) for number in numbers]
+    texts = [""] * len(sources) if numbers is None else [str(number) for number in numbers]
     documents: list[Document] = []
     sentences: list[list[str]] = []
     previous = texts[0]
-    for line, text in zip(found, texts, strict=True):
+    for line, text in zip(sources, texts, strict=True):
         if text != previous:
             sentences, previous = [], text
         if words := re.findall(r"\w+", line.lower()):
@@ -195,8 +195,8 @@ def learn(model: HierarchicalAttention, documents: Sequence[Document], numbers: 
 @torch.no_grad()
 def right(model: HierarchicalAttention, documents: Sequence[Document], numbers: Mapping[str, int]) -> list[bool]:
     """Whether the class with the highest score is the right one, for each document."""
-    found = [c for batch in _batches(documents) for c in model(collate(batch, numbers)).logits.argmax(dim=-1).tolist()]
-    return [c == document.label for c, document in zip(found, documents, strict=True)]
+    labels = [c for batch in _batches(documents) for c in model(collate(batch, numbers)).logits.argmax(dim=-1).tolist()]
+    return [c == document.label for c, document in zip(labels, documents, strict=True)]
 
 
 def _batches(documents: Sequence[Document]) -> Iterator[Sequence[Document]]:
@@ -278,9 +278,9 @@ class Comparison(NamedTuple):
         """Sizes, accuracies with their intervals, and the documents on which the two networks differ."""
         sizes = zip(corpora, self.training, self.test, strict=True)
         rows = [", ".join(f"{prefix} {len(training)} + {len(test)}" for prefix, training, test in sizes)]
-        for name, found in self.right.items():
-            low, high = wilson(sum(found), len(found))
-            rows.append(f"  {name:21} {sum(found) / len(found):6.1%} correct ({low:.1%} to {high:.1%})")
+        for name, is_correct in self.right.items():
+            low, high = wilson(sum(is_correct), len(is_correct))
+            rows.append(f"  {name:21} {sum(is_correct) / len(is_correct):6.1%} correct ({low:.1%} to {high:.1%})")
         pairs = list(zip(self.right["attention"], self.right["equal weights"], strict=True))
         first, second = (sum(pair == only for pair in pairs) for only in ((True, False), (False, True)))
         p = sign_test(first, second)
@@ -326,11 +326,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         raise Mistake(f"The corpora are {', '.join(corpora)}; give two or more different ones.")
     direction = Direction.parse(options.direction)
     everything = [labeled_documents(prefix, i, direction, options.lines) for i, prefix in enumerate(corpora)]
-    found = []
+    comparisons = []
     for seed in options.seeds:
-        found.append(compare(everything, options.documents, options.epochs, options.dim, seed))
-        print(f"seed {seed}, training + test documents: {found[-1].table(corpora)}", flush=True)
-    model, numbers, _, test, _ = found[0]
+        comparisons.append(compare(everything, options.documents, options.epochs, options.dim, seed))
+        print(f"seed {seed}, training + test documents: {comparisons[-1].table(corpora)}", flush=True)
+    model, numbers, _, test, _ = comparisons[0]
     shown = [(prefix, document) for prefix, side in zip(corpora, test, strict=True) for document in side[:2]]
     print(f"The sentences and words with the most weight, seed {options.seeds[0]}")
     for prefix, document in shown:

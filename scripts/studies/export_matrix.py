@@ -111,8 +111,8 @@ def difference(run: LoadedRun, format: str, out: Path) -> float:
     sources, targets = (
         tokenizer.encode_all(side[:PAIRS]) for tokenizer, side in zip(run.tokenizers, pairs, strict=True)
     )
-    found = log_prob_differences(run, open_exported(run, format, out, "float32"), sources, targets)
-    return max(max(row) for row in found.values())
+    differences = log_prob_differences(run, open_exported(run, format, out, "float32"), sources, targets)
+    return max(max(row) for row in differences.values())
 
 
 def matrix(formats: Sequence[str], only: Sequence[str]) -> tuple[Table, list[str]]:
@@ -142,8 +142,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--formats", default="ctranslate2,hugging_face,onnx")
     parser.add_argument("--only", default="", help="words that the rows must have, separated by commas")
     options = parser.parse_args(arguments)
-    found, sentences = matrix(options.formats.split(","), [word for word in options.only.split(",") if word])
-    print(f"\n{found.markdown()}\n")
+    table, sentences = matrix(options.formats.split(","), [word for word in options.only.split(",") if word])
+    print(f"\n{table.markdown()}\n")
     for number, sentence in enumerate(sentences, start=1):
         print(f"{number}. {sentence}")
 

@@ -91,14 +91,14 @@ def fits(points: Points, x: Tensor) -> list[Fit]:
     names = ("gaussian, w = 1", f"gaussian_learned, w = {abs(width):.2f}")
     everything = torch.ones(len(x), len(points.x), dtype=torch.bool)
     with torch.no_grad():
-        found = [attend(attention, x, points, everything) for attention in (plain, learned)]
-    return [Fit(name, *pair) for name, pair in zip(names, found, strict=True)]
+        attended = [attend(attention, x, points, everything) for attention in (plain, learned)]
+    return [Fit(name, *pair) for name, pair in zip(names, attended, strict=True)]
 
 
-def draw(points: Points, x: Tensor, found: Sequence[Fit], path: Path) -> None:
+def draw(points: Points, x: Tensor, fits: Sequence[Fit], path: Path) -> None:
     """Writes the picture: the data, the true curve and the fits above, the attention weights below."""
     figure, axes = plt.subplots(2, 2, figsize=(9, 7), layout="constrained")
-    for (above, below), fit in zip(axes.T, found, strict=True):
+    for (above, below), fit in zip(axes.T, fits, strict=True):
         above.scatter(points.x.numpy(), points.y.numpy(), s=14, color="#888888", label="points")
         above.plot(x.numpy(), curve(x).numpy(), color="#444444", linestyle="--", linewidth=1, label="true curve")
         above.plot(x.numpy(), fit.estimate.numpy(), color="#c0392b", linewidth=2, label="estimate")
@@ -120,10 +120,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.points < 2:
         raise Mistake(f"--points is {options.points}; it must be at least 2: each point is estimated from the others.")
     points, x = sample(options.points, options.seed), torch.linspace(0, 5, 100)
-    found = fits(points, x)
-    for fit in found:
+    fitted = fits(points, x)
+    for fit in fitted:
         print(f"{fit.name}: mean squared error against the true curve {(fit.estimate - curve(x)).square().mean():.4f}")
-    draw(points, x, found, options.out)
+    draw(points, x, fitted, options.out)
     print(options.out)
 
 

@@ -43,12 +43,12 @@ def panel(name: str, run_dir: Path, source: str, target: str) -> Panel:
     """The panel of a run. Raises Mistake if a sentence is empty or longer than the model accepts."""
     run = load_run(run_dir, "cpu")
     pair = [run.tokenizers.source.encode(source)], [run.tokenizers.target.encode(target)]
-    found = next(forced_maps(run, first_ranked(*pair), batch_tokens=1), None)
-    if found is None:
+    maps = next(forced_maps(run, first_ranked(*pair), batch_tokens=1), None)
+    if maps is None:
         raise Mistake(
             f"--source {source!r} and --target {target!r} must not be empty or longer than the model accepts."
         )
-    cross = found.site("cross")
+    cross = maps.site("cross")
     return Panel(name, cross.weights.mean(axis=(0, 1)), cross.columns, cross.outputs)
 
 
@@ -59,11 +59,11 @@ def draw(panels: Sequence[Panel], out: Path) -> None:
     figure, axes = plt.subplots(rows, columns, figsize=(4.2 * columns, 4.2 * rows), layout="constrained", squeeze=False)
     for axis in axes.flat[len(panels) :]:
         axis.set_visible(False)
-    for axis, each in zip(axes.flat, panels, strict=False):
-        image = axis.imshow(each.weights, cmap="magma_r", vmin=0, vmax=1)
-        axis.set_title(each.name, loc="left", parse_math=False)
-        axis.set_xticks(range(len(each.source)), each.source, rotation=60, ha="right", fontsize=8, parse_math=False)
-        axis.set_yticks(range(len(each.target)), each.target, fontsize=8, parse_math=False)
+    for axis, panel in zip(axes.flat, panels, strict=False):
+        image = axis.imshow(panel.weights, cmap="magma_r", vmin=0, vmax=1)
+        axis.set_title(panel.name, loc="left", parse_math=False)
+        axis.set_xticks(range(len(panel.source)), panel.source, rotation=60, ha="right", fontsize=8, parse_math=False)
+        axis.set_yticks(range(len(panel.target)), panel.target, fontsize=8, parse_math=False)
     figure.colorbar(image, ax=axes, shrink=0.5, label="weight")
     figure.savefig(out, dpi=100)
     plt.close(figure)

@@ -95,7 +95,7 @@ def cases(references: Sequence[str], metric: BLEU, sizes: Sequence[int]) -> list
 
 def p_values(case: Case, references: Sequence[str], test: Test, simulations: int) -> list[float]:
     """The p-value of each simulation."""
-    draws, found = np.random.default_rng(0), []
+    draws, p_values = np.random.default_rng(0), []
     for _ in range(simulations):
         lines = draws.integers(len(references), size=case.sentences)
         systems = draws.permutation(len(case.outputs))[: 2 * case.runs]
@@ -103,8 +103,8 @@ def p_values(case: Case, references: Sequence[str], test: Test, simulations: int
         if case.exchangeable and case.runs == 1:
             swapped = draws.integers(2, size=case.sentences)
             chosen = [[chosen[swap ^ side][place] for place, swap in enumerate(swapped)] for side in (0, 1)]
-        found.append(test(chosen, [references[line] for line in lines]))
-    return found
+        p_values.append(test(chosen, [references[line] for line in lines]))
+    return p_values
 
 
 def randomization(metric: BLEU, systems: Sequence[Sequence[str]], references: Sequence[str]) -> float:

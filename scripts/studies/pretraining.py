@@ -124,13 +124,13 @@ def seconds(run: RunDirectory) -> float:
 
 def longer_steps(options: argparse.Namespace, seed: int) -> int:
     """The number of steps that a run from random weights takes in the time that the encoder and `pretrained` took."""
-    encoder, own, random = (
+    encoder, pretrained, random = (
         RunDirectory(options.out / name) for name in ("pretrained_encoder", f"pretrained_{seed}", f"random_{seed}")
     )
-    for run in (encoder, own, random):
+    for run in (encoder, pretrained, random):
         if not run.finished:
             raise Mistake(f"{run.path} is not finished: {unfinished(run.path)}")
-    return max(1, round(random.metrics()["steps"] * (seconds(encoder) + seconds(own)) / seconds(random)))
+    return max(1, round(random.metrics()["steps"] * (seconds(encoder) + seconds(pretrained)) / seconds(random)))
 
 
 def make_runs(options: argparse.Namespace, threads: int) -> None:

@@ -67,8 +67,8 @@ def by_length(runs: Sequence[Run]) -> list[list[str]]:
 def report(runs: Sequence[Run]) -> str:
     """The tables, followed by what is needed to reproduce them."""
     finished = [run for run in runs if "metrics" in run]
-    made = [each for run in finished for each in run["made"]]
-    partly = [run for pair in rows(runs) for run in pair if any("metrics" in each for each in pair)]
+    made = [record for run in finished for record in run["made"]]
+    partly = [run for pair in rows(runs) for run in pair if any("metrics" in record for record in pair)]
     problems = [f"{_name(run)}: {run['problem']}" for run in partly if "problem" in run]
     scores = [score for run in finished for split in run["scores"].values() for score in split["scores"]]
     facts = provenance(made, [run["metrics"] for run in finished], scores) | {
@@ -89,15 +89,15 @@ def provenance(
 ) -> dict[str, str]:
     """What is needed to reproduce figures, from the records of where runs were made, their metrics and scores."""
     return {
-        "Command": _values(f"`{each['command']}`" for each in made),
-        "Each run": _values(f"`{each['command']}`" for each in metrics[:1]),
-        "Seed": _values(each["seed"] for each in metrics),
-        "Direction": _values(each["direction"] for each in metrics),
-        "Hardware": _values(f"{each['cpu']}, {each['cores']} cores" for each in made),
-        "Parallel": _values(f"{each['jobs']} runs of {each['threads']} threads" for each in made),
-        "Date": _values(each["date"] for each in made),
-        "Versions": _values(f"{k} {v}" for each in metrics for k, v in each["versions"].items()),
-        "Commit": _values(each["git_commit"] for each in metrics),
+        "Command": _values(f"`{record['command']}`" for record in made),
+        "Each run": _values(f"`{record['command']}`" for record in metrics[:1]),
+        "Seed": _values(record["seed"] for record in metrics),
+        "Direction": _values(record["direction"] for record in metrics),
+        "Hardware": _values(f"{record['cpu']}, {record['cores']} cores" for record in made),
+        "Parallel": _values(f"{record['jobs']} runs of {record['threads']} threads" for record in made),
+        "Date": _values(record["date"] for record in made),
+        "Versions": _values(f"{k} {v}" for record in metrics for k, v in record["versions"].items()),
+        "Commit": _values(record["git_commit"] for record in metrics),
         "Signatures": _values(f"{score['name']} `{score['signature']}`" for score in scores),
     }
 

@@ -35,8 +35,8 @@ def libretranslatepy(address: str) -> Iterator[Check]:
     client, stranger = LibreTranslateAPI(address, KEY), LibreTranslateAPI(address)
     yield "translate", lambda: client.translate(TEXT, "en", "vi"), is_translated
     yield "translate from auto", lambda: client.translate(TEXT, "auto", "vi"), is_translated
-    yield "detect", lambda: client.detect(TEXT), lambda found: found[0]["language"] == "en"
-    yield "languages", client.languages, lambda found: [each["code"] for each in found] == ["en", "vi"]
+    yield "detect", lambda: client.detect(TEXT), lambda answer: answer[0]["language"] == "en"
+    yield "languages", client.languages, lambda answer: [language["code"] for language in answer] == ["en", "vi"]
     yield "unknown language", lambda: client.translate(TEXT, "en", "xx"), "400"
     yield "no API key", lambda: stranger.translate(TEXT, "en", "vi"), "403"
 
@@ -52,7 +52,7 @@ def deep_translator(address: str) -> Iterator[Check]:
     yield (
         "translate a list",
         lambda: client().translate_batch([TEXT, TEXT]),
-        lambda found: all(map(is_translated, found)),
+        lambda answer: all(map(is_translated, answer)),
     )
     yield "wrong API key", lambda: client("other").translate(TEXT), "other"
 
@@ -65,12 +65,12 @@ def deepl(address: str) -> Iterator[Check]:
     yield (
         "translate a list",
         lambda: client.translate_text([TEXT, TEXT], source_lang="EN", target_lang="VI"),
-        lambda found: [each.detected_source_lang for each in found] == ["EN", "EN"],
+        lambda answers: [text.detected_source_lang for text in answers] == ["EN", "EN"],
     )
     yield (
         "html",
         lambda: client.translate_text(f"<b>{TEXT}</b>", target_lang="VI", tag_handling="html").text,
-        lambda found: found.startswith("<b>") and found.endswith("</b>"),
+        lambda answers: answers.startswith("<b>") and answers.endswith("</b>"),
     )
     yield "unknown language", lambda: client.translate_text(TEXT, target_lang="XX"), "xx is not"
     yield "wrong API key", lambda: stranger.translate_text(TEXT, target_lang="VI"), "uthoriz"
@@ -110,12 +110,12 @@ def tried(name: str, checks: Iterator[Check]) -> Iterator[tuple[str, str, str, b
     """The client, the check, its result, and whether the result is as expected."""
     for what, action, good in checks:
         try:
-            found = action()
-            passed = not isinstance(good, str) and good(found)
+            answer = action()
+            passed = not isinstance(good, str) and good(answer)
         except Exception as error:  # every client has its own errors
-            found = f"{type(error).__name__}: {error}"
-            passed = isinstance(good, str) and good in found
-        yield name, what, str(found)[:80].replace("\n", " "), passed
+            answer = f"{type(error).__name__}: {error}"
+            passed = isinstance(good, str) and good in answer
+        yield name, what, str(answer)[:80].replace("\n", " "), passed
 
 
 def main() -> None:
@@ -133,8 +133,8 @@ def main() -> None:
         with server(options.run, log[0], f"api_keys={folder / 'keys'}") as keyed, server(options.run, log[1]) as open_:
             rows = list(_rows(options, keyed, open_))
     print("| client | check | result | |\n|---|---|---|---|")
-    for client, what, found, good in rows:
-        print(f"| {client} | {what} | {found} | {'passed' if good else 'FAILED'} |")
+    for client, what, answer, good in rows:
+        print(f"| {client} | {what} | {answer} | {'passed' if good else 'FAILED'} |")
     sys.exit(not all(row[3] for row in rows))
 
 

@@ -101,7 +101,7 @@ async def fuzzed(port: int, command: Path, number: int, folder: Path) -> Row:
     """Malformed requests that schemathesis generates from the server's OpenAPI description."""
     before = await statuses(port)
     operations = 9  # those that take fields, which can therefore be wrong
-    found = await asyncio.create_subprocess_exec(
+    schemathesis = await asyncio.create_subprocess_exec(
         *(str(command), "run", f"http://127.0.0.1:{port}/openapi.json", "--checks", CHECKS, "--mode", "negative"),
         *("--phases", "coverage,fuzzing", "-n", str(-(-number // operations)), "--continue-on-failure", "--no-shrink"),
         *("--workers", "2", "--request-timeout", "60", "--suppress-health-check", "all"),
@@ -109,13 +109,13 @@ async def fuzzed(port: int, command: Path, number: int, folder: Path) -> Row:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
     )
-    output, _ = await found.communicate()
+    output, _ = await schemathesis.communicate()
     after = await statuses(port)
     counts = {status: after[status] - before.get(status, 0) for status in sorted(after)}
     text = ", ".join(f"{count} x {status}" for status, count in counts.items() if count)
-    if found.returncode:
+    if schemathesis.returncode:
         print(output.decode()[-6000:], file=sys.stderr)
-    good = found.returncode == 0 and not counts.get("500") and sum(counts.values()) >= number
+    good = schemathesis.returncode == 0 and not counts.get("500") and sum(counts.values()) >= number
     return f"{number} fuzzed requests", text, good
 
 
@@ -175,9 +175,9 @@ async def slow_bodies(port: int, number: int, time_limit: float) -> Row:
     status, _ = await once(port)
     seconds = time.perf_counter() - asked
     try:
-        found = set(await asyncio.wait_for(asyncio.gather(*everyone), 3 * time_limit))
-        text = f"{status} in {seconds:.2f} s meanwhile; {sorted(found)} after {time.perf_counter() - began:.0f} s"
-        good = status == 200 and seconds < 5 and found == {408}
+        statuses = set(await asyncio.wait_for(asyncio.gather(*everyone), 3 * time_limit))
+        text = f"{status} in {seconds:.2f} s meanwhile; {sorted(statuses)} after {time.perf_counter() - began:.0f} s"
+        good = status == 200 and seconds < 5 and statuses == {408}
     except TimeoutError:
         text, good = f"{status} in {seconds:.2f} s meanwhile; they never end", False
     return f"{number} slow bodies", text, good
@@ -186,12 +186,12 @@ async def slow_bodies(port: int, number: int, time_limit: float) -> Row:
 async def idle(port: int, number: int) -> Row:
     """Connections that send nothing, and a normal request meanwhile."""
     everyone = [Connection(port) for _ in range(number)]
-    await asyncio.gather(*(each.open() for each in everyone))
+    await asyncio.gather(*(connection.open() for connection in everyone))
     began = time.perf_counter()
     status, _ = await once(port)
     seconds = time.perf_counter() - began
-    for each in everyone:
-        each.close()
+    for connection in everyone:
+        connection.close()
     await asyncio.sleep(1)
     return f"{number} idle connections", f"{status} in {seconds:.2f} s", status == 200 and seconds < 5
 
@@ -200,15 +200,15 @@ async def replaced(port: int, run: Path) -> AsyncIterator[Row]:
     """The run directory is replaced by another run, damaged, mended, and removed, while requests arrive."""
 
     async def change(what: str, action: Callable[[], object], expected: set[int]) -> Row:
-        found: list[int] = []
+        statuses: list[int] = []
         for step in range(6):
             if step == 2:
                 action()
             if step == 4:
                 await asyncio.sleep(2.5)  # until the next attempt to load it
-            found.append((await once(port))[0])
-        text = ", ".join(map(str, found))
-        return what, text, set(found[:2]) == {200} and set(found[2:]) == expected
+            statuses.append((await once(port))[0])
+        text = ", ".join(map(str, statuses))
+        return what, text, set(statuses[:2]) == {200} and set(statuses[2:]) == expected
 
     spare, away = run.with_name("spare"), run.with_name("away")
     metrics, weights = run / "metrics.json", run / "model.safetensors"
@@ -348,13 +348,13 @@ async def crowd(run: Path, log: Path, seconds: float, streams: int = 100, halves
     with server(run, log, descriptors=256) as one:
         await read_streams(one.port, 3)  # warm
         warm = one.memory
-        found = await crowded(one, seconds, streams, halves)
+        crowd = await crowded(one, seconds, streams, halves)
         await asyncio.sleep(15)
         after, (status, _) = one.memory, await once(one.port)
     what = f"{streams} unread streams and {halves} half requests for {seconds:.0f} s"
-    text = f"{found.unanswered} of {found.asked} unanswered, the slowest in {found.slowest:.2f} s; then {status}"
-    yield f"{what}: /health", text, not found.unanswered and found.slowest < 1 and status == 200
-    text = f"{warm:.0f} MiB warm, at most {found.most:.0f}, {after:.0f} after"
+    text = f"{crowd.unanswered} of {crowd.asked} unanswered, the slowest in {crowd.slowest:.2f} s; then {status}"
+    yield f"{what}: /health", text, not crowd.unanswered and crowd.slowest < 1 and status == 200
+    text = f"{warm:.0f} MiB warm, at most {crowd.most:.0f}, {after:.0f} after"
     yield f"{what}: memory", text, after < CROWD_GROWTH * warm
     size = log.stat().st_size
     yield f"{what}: log", f"{size / 1e6:.3f} MB", size < 1_000_000

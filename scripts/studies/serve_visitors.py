@@ -117,7 +117,7 @@ async def table(started: Server, options: argparse.Namespace) -> list[str]:
         times, attributions = await measured(started, options, attributing=attributing)
         done = f"attributions, {len(attributions)} done, the slowest in {max(attributions, default=0):.1f} s"
         beside = done if attributing else "nothing"
-        for kind, answers in [*times.items(), ("all", [answer for each in times.values() for answer in each])]:
+        for kind, answers in [*times.items(), ("all", [answer for of_kind in times.values() for answer in of_kind])]:
             shown = [numbers(list(seconds)) for seconds in zip(*answers, strict=True)]
             rows.append(f"| {kind} | {beside} | {len(answers)} | {' | '.join(shown)} |")
     return rows

@@ -62,9 +62,9 @@ def translate_forced(
             )
             for chosen in batches
         ]
-        translations = itertools.chain(*(each.result() for each in waiting))
-        found = dict(zip(order, translations, strict=True))
-    return [found[index] for index in range(len(lines))]
+        translations = itertools.chain(*(answer.result() for answer in waiting))
+        translation_of = dict(zip(order, translations, strict=True))
+    return [translation_of[index] for index in range(len(lines))]
 
 
 def main() -> None:
