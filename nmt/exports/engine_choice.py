@@ -16,7 +16,7 @@ from nmt.decoding.search_settings import BEAM_SEARCH
 from nmt.errors import FULL_DISK, Mistake
 from nmt.exports.damage import DamagedExport, UnreadableExport
 from nmt.exports.engine_options import COMPARED, VERDICT, check_supported
-from nmt.exports.export_record import check_files, origin, read_record
+from nmt.exports.export_record import check_files, engine_folder, origin, read_record
 from nmt.exports.extras import check_extra, importing
 from nmt.files import remove, write_json
 from nmt.paths import cache_folder, check_writable
@@ -206,7 +206,7 @@ def _known_export(run: StoredRun, precision: str, cache: Path) -> Engine | None:
         from nmt.exports.ctranslate2_model import ctranslate2_engine
 
     made_from = origin(run, "ctranslate2", precision)
-    folder = _own_export(run, precision)
+    folder = engine_folder(run.directory, "ctranslate2", precision)
     record = read_record(folder)
     with suppress(DamagedExport):
         if made_from.items() <= record.items() and _match_file(run, record, cache).is_file():
@@ -230,10 +230,6 @@ def _refused(folder: Path) -> str | None:
     return read_stored(folder / VERDICT, _Verdict).get("refused")
 
 
-def _own_export(run: StoredRun, precision: str) -> Path:
-    return run.directory.exports / ("ctranslate2" if precision == "float32" else f"ctranslate2_{precision}")
-
-
 def _match_file(run: StoredRun, record: Mapping[str, Any], cache: Path) -> Path:
     """A file of the cache that says that the run's own export, whose record this is, computes what the run computes.
 
@@ -245,7 +241,7 @@ def _match_file(run: StoredRun, record: Mapping[str, Any], cache: Path) -> Path:
 
 def _record_match(run: StoredRun, precision: str, cache: Path) -> None:
     """Notes that the run's own export has been compared with the run, so that the next command needs no torch."""
-    record = read_record(_own_export(run, precision))
+    record = read_record(engine_folder(run.directory, "ctranslate2", precision))
     try:
         file = _match_file(run, record, cache_folder(cache))
         if record and not file.is_file():

@@ -10,6 +10,7 @@ from nmt.data.corpus import Pairs
 from nmt.errors import CheckFailed, MissingFile, Mistake
 from nmt.exports.damage import Unsupported
 from nmt.exports.engine_options import COMPARED, VERDICT, check_supported
+from nmt.exports.export_record import engine_folder
 from nmt.exports.export_run import comparison_pairs, export_run, open_kept, write_compared
 from nmt.exports.formats import open_engine
 from nmt.exports.parity import Differs
@@ -37,7 +38,7 @@ def load_with_engine(
     if engine == "torch":
         return runs, None
     [run] = runs
-    folder = run.directory.exports / (engine if precision == "float32" else f"{engine}_{precision}")
+    folder = engine_folder(run.directory, engine, precision)
     opened, _ = open_kept(run, engine, folder, precision)
     if opened is not None:
         return [run], opened
@@ -67,10 +68,8 @@ def load_with_engine(
         logger.info("Exporting %s to %s: %s", run.directory.path, folder, reason)
         try:
             logger.info("%s", export_run(on_cpu, engine, folder, precision, pairs))
-        except Mistake as error:
-            raise Mistake(f"{error} Or use engine=torch.") from error
-        except CheckFailed as error:
-            raise CheckFailed(f"{error} Or use engine=torch.") from error
+        except (Mistake, CheckFailed) as error:
+            raise type(error)(f"{error} Or use engine=torch.") from error
         return [run], open_engine(run, engine, folder, precision)
 
 

@@ -8,7 +8,7 @@ from nmt.config.stored import Stored, read_stored
 from nmt.data.cache import file_digest
 from nmt.errors import Mistake
 from nmt.exports.damage import DamagedExport
-from nmt.runs.directory import tokenizer_hashes
+from nmt.runs.directory import RunDirectory, tokenizer_hashes
 from nmt.runs.reading import StoredRun
 
 RECORD = "export.json"
@@ -33,6 +33,11 @@ def origin(run: StoredRun, format: str, quantization: str) -> dict[str, Any]:
         "tokenizers": tokenizer_hashes(run.tokenizers, run.direction),
         "exporter": EXPORTER,
     }
+
+
+def engine_folder(run: RunDirectory, engine: str, precision: str) -> Path:
+    """The folder in a run with the model for an engine."""
+    return run.exports / (engine if precision == "float32" else f"{engine}_{precision}")
 
 
 def read_record(folder: Path) -> dict[str, Any]:

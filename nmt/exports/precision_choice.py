@@ -220,7 +220,7 @@ def _measure(
         except (Mistake, CheckFailed, UnreadableExport, OSError) as error:
             if not measured or (isinstance(error, OSError) and error.errno not in NOT_WRITABLE):
                 raise
-            complete = complete and isinstance(error.__cause__ or error, (Unsupported, Differs))
+            complete = complete and isinstance(error, (Unsupported, Differs))
             logger.info("precision=auto: without engine=%s precision=%s: %s", *candidate, error)
     return measured, complete
 
