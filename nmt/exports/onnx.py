@@ -14,8 +14,6 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from nmt.attention import SiteWatch, VisibleKeys
-from nmt.config.nodes import make
-from nmt.decoding.beam import BeamSearch
 from nmt.errors import Mistake
 from nmt.exports.folding import require_two_graphs
 from nmt.files import write_json
@@ -25,6 +23,7 @@ from nmt.models.recurrent import Memory as RecurrentMemory
 from nmt.runs.directory import RunDirectory, tokenizer_hashes
 from nmt.runs.engine import longest_source
 from nmt.runs.load import LoadedRun
+from nmt.runs.search import beam_settings
 from nmt.text import BOS, EOS, PAD, UNK
 
 LAYOUT = 1
@@ -280,15 +279,11 @@ def quiet_exporter() -> Iterator[None]:
 
 def _description(run: LoadedRun) -> dict[str, Any]:
     """What a program needs to know besides the graphs."""
-    search = make(run.settings.search)
-    beam = search if isinstance(search, BeamSearch) else BeamSearch(constraints=search.constraints)
-    limits = beam.constraints
     tokenizers = [*tokenizer_hashes(run.tokenizers, run.direction)]
-    direction = run.direction
     return {
         "format": LAYOUT,
         "model": type(run.model).__name__,
-        "direction": None if direction is None else {"source": direction.source, "target": direction.target},
+        "direction": {"source": run.direction.source, "target": run.direction.target},
         "tokenizers": {"source": tokenizers[0], "target": tokenizers[-1]},
         "special_ids": {"pad": PAD, "unk": UNK, "bos": BOS, "eos": EOS},
         "max_source": run.model.max_source,
@@ -297,16 +292,7 @@ def _description(run: LoadedRun) -> dict[str, Any]:
         "attention": {
             site: {"layers": len(layers), "heads": layers[0].num_heads} for site, layers in run.model.sites.items()
         },
-        "search": {
-            "beam_size": beam.beam_size,
-            "length_penalty": beam.length_penalty,
-            "coverage_penalty": beam.coverage_penalty,
-            "min_length": limits.min_length,
-            "max_length": limits.max_length,
-            "max_length_ratio": limits.max_length_ratio,
-            "max_length_offset": limits.max_length_offset,
-            "no_repeat_ngram": limits.no_repeat_ngram,
-        },
+        "search": beam_settings(run),
     }
 
 

@@ -11,14 +11,13 @@ from torch import Tensor
 
 from nmt.attention import Attention, normalizers, scorers, windows
 from nmt.attention.edits import random_numbers
-from nmt.config.nodes import make
-from nmt.decoding.beam import BeamSearch
 from nmt.errors import Mistake
 from nmt.insight.known_alignments import aligned_pairs
 from nmt.insight.provenance import described_model
 from nmt.insight.unknown_words import known_words
 from nmt.models import Bahdanau, Luong, Seq2Seq, Transformer
 from nmt.runs.load import LoadedRun
+from nmt.runs.search import beam_settings
 from nmt.runs.weights import in_8_bits
 from nmt.scoring.test_sets import example_pairs
 from nmt.text import Tokenizer
@@ -82,7 +81,7 @@ def page_data(runs: Sequence[PageRun], quantization: str) -> bytes:
                 "structure": _structure(run.model),
                 "tensors": tensors,
                 "vocabularies": {"source": numbers[0], "target": numbers[1]},
-                "search": _search(run),
+                "search": beam_settings(run),
                 "max_source": run.model.max_source,
                 "max_target": run.model.max_target,
                 "description": _description(run, quantization),
@@ -195,18 +194,6 @@ def _vocabulary(tokenizer: Tokenizer) -> dict[str, Any]:
     }
 
 
-def _search(run: LoadedRun) -> dict[str, Any]:
-    """The settings of the run's beam search, or of the default one for a run that samples."""
-    search = make(run.settings.search)
-    beam = search if isinstance(search, BeamSearch) else BeamSearch(constraints=search.constraints)
-    limits = beam.constraints
-    return {
-        **{name: getattr(beam, name) for name in ("beam_size", "length_penalty", "coverage_penalty")},
-        **{name: getattr(limits, name) for name in ("min_length", "max_length", "max_length_ratio")},
-        **{name: getattr(limits, name) for name in ("max_length_offset", "no_repeat_ngram")},
-    }
-
-
 def _description(run: LoadedRun, quantization: str) -> dict[str, Any]:
     """What the page shows about a run; see /v1/runs/NAME of nmt.serve."""
     return {
@@ -216,7 +203,7 @@ def _description(run: LoadedRun, quantization: str) -> dict[str, Any]:
             site: {**_site(layers), "window": type(layers[0].window).__name__, "queries": run.model.queries[site]}
             for site, layers in run.model.sites.items()
         },
-        "search": {name: _search(run)[name] for name in ("beam_size", "length_penalty")},
+        "search": {name: beam_settings(run)[name] for name in ("beam_size", "length_penalty")},
     }
 
 

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 from nmt.config.nodes import Node, make
+from nmt.decoding.beam import BeamSearch
 from nmt.decoding.binding import Algorithm, bind
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.id_search import Search
@@ -34,6 +35,18 @@ def torch_engine(runs: Sequence[LoadedRun]) -> Engine:
 def model_search(model: Decodable, node: Node) -> Search:
     """The search that a node describes, with a model."""
     return bind(make(node, Algorithm), model)
+
+
+def beam_settings(run: LoadedRun) -> dict[str, Any]:
+    """The run's beam search, or the default one for a run that samples: its settings by their names in configs."""
+    search = make(run.settings.search)
+    beam = search if isinstance(search, BeamSearch) else BeamSearch(constraints=search.constraints)
+    limits = beam.constraints
+    return {
+        **{name: getattr(beam, name) for name in ("beam_size", "length_penalty", "coverage_penalty")},
+        **{name: getattr(limits, name) for name in ("min_length", "max_length", "max_length_ratio")},
+        **{name: getattr(limits, name) for name in ("max_length_offset", "no_repeat_ngram")},
+    }
 
 
 def build_translator(
