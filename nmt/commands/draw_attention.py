@@ -1,5 +1,6 @@
 """nmt.draw_attention: pictures, tables, alignments, pages and films from exported attention maps."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from nmt.commands.draw_attention_settings import DrawAttentionSettings
@@ -38,7 +39,12 @@ def draw_attention(job: Job[DrawAttentionSettings]) -> None:
             out = _folder_without_other_maps(settings.out, folders[0].path)
         for line in draw_formats(folders[0], drawing, out, settings.lines):
             print(line)
-        return
+    else:
+        _draw_together(folders, films, settings)
+
+
+def _draw_together(folders: list[MapFolder], films: Sequence[str], settings: DrawAttentionSettings) -> None:
+    """Pictures side by side, a page or films of several folders; a film may have only one."""
     if films:
         check_films(folders, settings.formats)
     for kind in settings.formats:

@@ -10,6 +10,7 @@ from pydantic_core import PydanticCustomError
 from nmt.config.direction import LANGUAGES
 from nmt.errors import TemplatedMessage
 from nmt.serving.batcher import Task
+from nmt.serving.gallery import OfferedRun
 from nmt.serving.requests import Body, failures, read, takes, within
 from nmt.serving.service import Service, ThisService
 from nmt.serving.texts import translated_html, translated_texts
@@ -278,17 +279,7 @@ async def translated(
             400,
             TemplatedMessage("Invalid request: alternatives must be at most {most}", most=service.limits.alternatives),
         )
-    runs = {}
-    for source in dict.fromkeys(code for code in sources if code != target):
-        run = service.gallery.for_direction(source, target)
-        if run is None:
-            raise HTTPException(
-                400,
-                TemplatedMessage(
-                    "{target} is not available as a target language from {source}", target=target, source=source
-                ),
-            )
-        runs[source] = run
+    runs = {code: _run_for(service, code, target) for code in dict.fromkeys(sources) if code != target}
     translate_all = translated_html if kind == "html" else translated_texts
 
     async def every_text() -> TranslatedTexts:
@@ -321,6 +312,19 @@ async def translated(
         return TranslatedTexts(results, "".join(unknown))
 
     return await within(request, service.limits.seconds, every_text())
+
+
+def _run_for(service: Service, source: str, target: str) -> OfferedRun:
+    """The run that translates in a direction. Raises HTTPException 400 if there is none."""
+    run = service.gallery.for_direction(source, target)
+    if run is None:
+        raise HTTPException(
+            400,
+            TemplatedMessage(
+                "{target} is not available as a target language from {source}", target=target, source=source
+            ),
+        )
+    return run
 
 
 def _like(query: str | list[str], answers: list[Any]) -> Any:
