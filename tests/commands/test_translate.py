@@ -210,7 +210,7 @@ def test_a_translation_is_named_like_a_corpus(source: str, form: str, target: st
 def files(job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
     """A job that translates a.en and b.en.gz, of 5 and 3 lines, in parts of 2."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(nmt.commands.translate, "_origin", lambda *_: {})
+    monkeypatch.setattr(nmt.commands.translate, "_made_with", lambda *_: {})
     Path("a.en").write_text("one\n\ntwo\nthree\nfour\n")
     Path("b.en.gz").write_bytes(gzip.compress(b"five\nsix\nseven"))
     return changed(job, input=["*.en", "b.en.gz"], output="out", shard_lines=2)
@@ -372,7 +372,7 @@ def test_shards_share_the_parts_of_all_files(
         ({"shard": "8"}, "shard is 8; it must be I/N"),
         ({"input": ["x/*.en"]}, r"input is x/\*\.en, which matches no file; check the pattern"),
         ({"input": ["x.en"]}, r"input is x\.en, which does not exist; check the path"),
-        ({"input": ["packed.en"]}, r"input is packed\.en, which does not exist: name packed\.en\.gz, which is read"),
+        ({"input": ["packed.en"]}, r"input is packed\.en, which does not exist: name packed\.en\.gz instead, which"),
         ({"input": ["a.en", "other/a.en"]}, r"a\.en and other/a\.en would both become a\.vi: rename one"),
         ({"output": "a.en"}, r"output is a\.en, but a\.en is a file; choose another folder"),
     ],
