@@ -243,7 +243,7 @@ class CudaRecorder:
         try:
             graph.capture_end()
         except RuntimeError:
-            # torch (2.11 to 2.13) then still allocates for the recording, and has no public function to end that.
+            # torch (2.11 to 2.15) then still allocates for the recording, and has no public function to end that.
             with suppress(AttributeError, RuntimeError):
                 torch._C._cuda_endAllocateToPool(torch.cuda.current_device(), self._pool)
                 torch._C._cuda_releasePool(torch.cuda.current_device(), self._pool)
