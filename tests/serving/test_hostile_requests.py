@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from fastapi import HTTPException, Request
 from fastapi.testclient import TestClient
 from served_runs import LIMITS, Serve
 from starlette.datastructures import Headers
@@ -16,6 +17,7 @@ from nmt.serving.application import application
 from nmt.serving.batcher import Batcher
 from nmt.serving.gallery import Gallery
 from nmt.serving.origins import refusal
+from nmt.serving.requests import within
 from nmt.serving.service import Access, Service
 
 JSON = {"content-type": "application/json"}
@@ -96,11 +98,18 @@ def test_a_long_name_of_an_unknown_run_is_shortened(serve: Serve) -> None:
     assert answer.json()["error"].endswith("AAA'; use one listed at /v1/runs.")
 
 
-def test_a_body_of_a_get_is_limited_too(serve: Serve) -> None:
-    client = serve(replace(LIMITS, body_bytes=5000))
-    answer = client.request("GET", "/v1/examples", content=b"a" * 6000)
-    text = "The body is larger than 5000 bytes; send less text per request."
-    assert (answer.status_code, answer.json()) == (413, {"error": text})
+def test_what_is_wrong_with_a_body_is_not_taken_for_a_client_that_has_left() -> None:
+    """Of a GET, nothing reads the body except the wait for the client to leave."""
+
+    async def receive() -> dict[str, Any]:
+        raise HTTPException(413, "too large")
+
+    async def answer() -> None:
+        await within(Request({"type": "http"}, receive), 60, asyncio.sleep(60))
+
+    with pytest.raises(HTTPException) as raised:
+        asyncio.run(answer())
+    assert raised.value.status_code == 413
 
 
 def test_head_is_get_without_the_body(client: TestClient) -> None:
