@@ -44,7 +44,10 @@ def draw_attention(job: Job[DrawAttentionSettings]) -> None:
 
 
 def _draw_together(folders: list[MapFolder], films: Sequence[str], settings: DrawAttentionSettings) -> None:
-    """Pictures side by side, a page or films of several folders; a film may have only one."""
+    """Makes pictures side by side, a page or films of several folders of maps; a film may have only one.
+
+    Raises Mistake for formats and settings that need a single folder.
+    """
     if films:
         check_films(folders, settings.formats)
     for kind in settings.formats:

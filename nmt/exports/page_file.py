@@ -196,6 +196,7 @@ def _vocabulary(tokenizer: Tokenizer) -> dict[str, Any]:
 
 def _description(run: LoadedRun, quantization: str) -> dict[str, Any]:
     """What the page shows about a run; see /v1/runs/NAME of nmt.serve."""
+    search = beam_settings(run)
     return {
         **described_model(run),
         "quantization": quantization,
@@ -203,7 +204,7 @@ def _description(run: LoadedRun, quantization: str) -> dict[str, Any]:
             site: {**_site(layers), "window": type(layers[0].window).__name__, "queries": run.model.queries[site]}
             for site, layers in run.model.sites.items()
         },
-        "search": {name: beam_settings(run)[name] for name in ("beam_size", "length_penalty")},
+        "search": {name: search[name] for name in ("beam_size", "length_penalty")},
     }
 
 

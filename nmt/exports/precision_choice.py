@@ -190,8 +190,8 @@ def _key(runs: Sequence[StoredRun], candidates: Sequence[EngineAndPrecision], co
 def _measure(
     runs: Sequence[StoredRun], candidates: Sequence[EngineAndPrecision], conditions: _Conditions
 ) -> tuple[list[Measured], bool]:
-    """Measures each candidate that works here, and says whether to remember the result: whether those left out would
-    fail again.
+    """Measures each candidate that works here. The second value is true if the others would fail again, so that the
+    result can be remembered.
 
     Raises what the first candidate, in float32, raises, and Mistake if there is nothing to translate.
     """

@@ -355,8 +355,8 @@ class Batcher:
         outcome: Sequence[TranslatedLine] | BaseException
         try:
             outcome = self._translated(batch) if batch else []
-        # An error that ended the dispatcher would leave every later request without an answer. As above, a panic in a
-        # library written in Rust is no Exception.
+        # An error that ended the dispatcher would leave every later request without an answer. A panic in a library
+        # written in Rust is no Exception.
         except BaseException as error:
             outcome = error
         return batch, outcome, max(time.monotonic() - began, 1e-3)

@@ -315,7 +315,7 @@ async def translated(
 
 
 def _run_for(service: Service, source: str, target: str) -> OfferedRun:
-    """The run that translates in a direction. Raises HTTPException 400 if there is none."""
+    """The run that translates from `source` into `target`. Raises HTTPException 400 if the server offers none."""
     run = service.gallery.for_direction(source, target)
     if run is None:
         raise HTTPException(

@@ -45,7 +45,7 @@ class ExitAfterFirstStep(Callback):
 
 
 def seconds(command: tuple[str, ...], cold: bool) -> float:
-    """The elapsed time of a command; a training run is written to a temporary folder.
+    """Runs a command and returns how long it took. Training writes its run to a temporary folder.
 
     Raises RuntimeError if the command fails.
     """

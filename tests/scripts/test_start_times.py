@@ -31,4 +31,4 @@ def test_no_rounds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize("name", start_times.COMMANDS)
 def test_every_command_ends_well(name: str) -> None:
-    assert start_times.seconds(start_times.COMMANDS[name], cold=False) > 0
+    start_times.seconds(start_times.COMMANDS[name], cold=False)  # raises RuntimeError if the command fails
