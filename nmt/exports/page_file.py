@@ -12,8 +12,8 @@ from torch import Tensor
 from nmt.attention import Attention, normalizers, scorers, windows
 from nmt.attention.edits import random_numbers
 from nmt.errors import Mistake
+from nmt.insight.description import run_description
 from nmt.insight.known_alignments import aligned_pairs
-from nmt.insight.provenance import described_model
 from nmt.insight.unknown_words import known_words
 from nmt.models import Bahdanau, Luong, Seq2Seq, Transformer
 from nmt.runs.load import LoadedRun
@@ -84,7 +84,7 @@ def page_data(runs: Sequence[PageRun], quantization: str) -> bytes:
                 "search": beam_settings(run),
                 "max_source": run.model.max_source,
                 "max_target": run.model.max_target,
-                "description": _description(run, quantization),
+                "description": {**run_description(run), "quantization": quantization},
                 "examples": _examples(run),
                 "known_words": None if (words := known_words(run.directory)) is None else " ".join(sorted(words)),
             }
@@ -191,20 +191,6 @@ def _vocabulary(tokenizer: Tokenizer) -> dict[str, Any]:
         "scores": [float(np.float32(processor.get_score(i))) for i in ids],
         "types": "".join(types),
         "tone_marks": tokenizer.tone_marks,
-    }
-
-
-def _description(run: LoadedRun, quantization: str) -> dict[str, Any]:
-    """What the page shows about a run; see /v1/runs/NAME of nmt.serve."""
-    search = beam_settings(run)
-    return {
-        **described_model(run),
-        "quantization": quantization,
-        "sites": {
-            site: {**_site(layers), "window": type(layers[0].window).__name__, "queries": run.model.queries[site]}
-            for site, layers in run.model.sites.items()
-        },
-        "search": {name: search[name] for name in ("beam_size", "length_penalty")},
     }
 
 

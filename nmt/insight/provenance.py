@@ -8,7 +8,6 @@ from nmt.config.direction import Direction
 from nmt.data.cache import file_digest
 from nmt.models.base import Attending
 from nmt.runs.directory import RunDirectory
-from nmt.runs.load import LoadedRun
 from nmt.sites import SITES
 
 
@@ -52,17 +51,6 @@ def described_run(run: RunDirectory, model: Attending, direction: Direction | No
         "seed": metrics.get("seed"),
         "direction": None if direction is None else str(direction),
         "model": type(model).__name__,
-    }
-
-
-def described_model(run: LoadedRun) -> dict[str, Any]:
-    """The languages, class and size of a run's model, and whether it was trained on the embedded corpus alone."""
-    return {
-        "source": run.direction.source,
-        "target": run.direction.target,
-        "embedded": run.settings.data.embedded,
-        "model": type(run.model).__name__,
-        "parameters": sum(parameter.numel() for parameter in run.model.parameters()),
     }
 
 

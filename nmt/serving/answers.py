@@ -8,7 +8,6 @@ import numpy as np
 from nmt.decoding.stepwise import Observe
 from nmt.errors import Mistake, TemplatedMessage
 from nmt.insight.interventions import Decoded
-from nmt.insight.provenance import described_model
 from nmt.insight.sentence_pair import best_translation, check_length
 from nmt.maps.attention_map import AttentionMap
 from nmt.runs.load import LoadedRun
@@ -59,26 +58,6 @@ def check_ids(run: LoadedRun, question: PairQuestion) -> None:
                 )
             )
         check_length(name, ids, _MOST_PIECES, least=0)
-
-
-def description(run: LoadedRun) -> dict[str, Any]:
-    """A run: its model, the parts of its attention at every site, and its scores."""
-    return {
-        **described_model(run),
-        "sites": {
-            site: {
-                "layers": len(layers),
-                "heads": layers[0].num_heads,
-                "scorer": type(layers[0].scorer).__name__,
-                "window": type(layers[0].window).__name__,
-                "normalizer": type(layers[0].normalizer).__name__,
-                "queries": run.model.queries[site],
-            }
-            for site, layers in run.model.sentence_sites.items()
-        },
-        "search": {key: run.settings.search.get(key) for key in ("beam_size", "length_penalty")},
-        "scores": run.directory.metrics().get("scores", {}),
-    }
 
 
 def shown(decoded: Decoded, *, maps: bool) -> dict[str, Any]:

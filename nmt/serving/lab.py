@@ -10,13 +10,14 @@ from fastapi.responses import StreamingResponse
 from nmt.errors import Mistake, TemplatedMessage, printable
 from nmt.insight.alternatives import alternatives
 from nmt.insight.cells import cells
+from nmt.insight.description import run_description
 from nmt.insight.interventions import forced, intervene
 from nmt.insight.known_alignments import agreement, aligned_pairs
 from nmt.maps.attention_map import EOS
 from nmt.maps.links import MapSelector
 from nmt.runs.load import LoadedRun
 from nmt.scoring.test_sets import example_pairs
-from nmt.serving.answers import description, rounded, sentence_pair, shown
+from nmt.serving.answers import rounded, sentence_pair, shown
 from nmt.serving.batcher import Task
 from nmt.serving.gallery import Unavailable
 from nmt.serving.questions import (
@@ -69,7 +70,7 @@ async def describe_run(request: Request, service: ThisService, name: str) -> dic
 
     def action(run: LoadedRun) -> dict[str, Any]:
         try:
-            return description(run)
+            return {**run_description(run), "scores": run.directory.metrics().get("scores", {})}
         except Mistake as error:  # metrics.json was damaged after the run was loaded
             logger.warning("%s cannot be described: %s", name, error)
             raise Unavailable(name) from error
