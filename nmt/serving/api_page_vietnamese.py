@@ -86,7 +86,7 @@ Các giá trị tính bằng nat; riêng với value zeroing, đó là khoảng 
     ),
     """Sentences to try a run on: those that it stores, unless it was trained on the embedded corpus, and some of that
 corpus's pairs, whose alignments are known (`aligned`), if the run has the same languages.""": (
-        "Các câu để thử một mô hình: những câu lưu cùng mô hình, trừ khi nó được huấn luyện trên ngữ liệu đi kèm, và "
+        "Các câu để thử một mô hình: những câu lưu cùng mô hình, trừ khi nó được huấn luyện trên ngữ liệu kèm theo, và "
         "một số cặp câu của ngữ liệu đó, đã biết gióng hàng từ (`aligned`), nếu mô hình có cùng ngôn ngữ."
     ),
     "The gold alignment of an example, plus the links of the run, the diagonal and a guess with their error rates.": (
@@ -151,7 +151,7 @@ corpus's pairs, whose alignments are known (`aligned`), if the run has the same 
     "null for the run's own penalty": "null: mức phạt độ dài của mô hình",
     "pieces to return for each position": "số từ con trả về cho mỗi vị trí",
     "explain why each piece is preferred to this piece of the target vocabulary": (
-        "giải thích vì sao mỗi từ con được chọn thay vì từ con này của bộ từ vựng đích"
+        "giải thích vì sao mỗi từ con được chọn thay vì từ con này của từ vựng đích"
     ),
     "position of the query, from 0": "vị trí của truy vấn, đếm từ 0",
     "positions of the queries, from 0; null for all": "vị trí các truy vấn, đếm từ 0; null: mọi vị trí",

@@ -30,18 +30,20 @@ VIETNAMESE = {
     "There is no run '{name}'; use one listed at /v1/runs.": (
         "Không có mô hình '{name}'; hãy chọn một mô hình trong /v1/runs."
     ),
-    "The body took more than {seconds:g} s to arrive.": "Nội dung yêu cầu mất hơn {seconds:g} giây mới đến.",
+    "The body took more than {seconds:g} s to arrive.": (
+        "Sau {seconds:g} giây, máy chủ vẫn chưa nhận đủ nội dung yêu cầu."
+    ),
     "The body is larger than {most} bytes; send less text per request.": (
         f"Nội dung yêu cầu dài hơn {{most}} byte; {_LESS}"
     ),
     "The request took more than {seconds:g} s; send less text per request.": (
-        f"Yêu cầu mất hơn {{seconds:g}} giây; {_LESS}"
+        f"Yêu cầu cần hơn {{seconds:g}} giây để xử lý; {_LESS}"
     ),
     "{code} is not supported": "Không hỗ trợ ngôn ngữ {code}",
     "{name} format is not supported": "Không hỗ trợ định dạng {name}",
     "{target} is not available as a target language from {source}": "Không dịch được từ {source} sang {target}",
     "text has {number} bytes in UTF-8; it must have at most {most}.": (
-        "text dài {number} byte trong UTF-8; chỉ được dài nhiều nhất {most}."
+        "text dài {number} byte khi mã hóa bằng UTF-8; giới hạn là {most} byte."
     ),
     "n_best is {number}; it must be at most {most}.": "n_best là {number}; số này không được quá {most}.",
     "Invalid request: alternatives must be at most {most}": f"{_INVALID} alternatives không được quá {{most}}",
@@ -73,7 +75,7 @@ VIETNAMESE = {
         f"{_INVALID} biểu mẫu có hơn {{most}} trường; hãy gửi ít trường hơn."
     ),
     "The server does not answer to the host '{host}'; add it to allowed_hosts.": (
-        "Máy chủ không trả lời cho tên '{host}'; hãy thêm tên này vào allowed_hosts."
+        "Máy chủ không nhận yêu cầu gửi đến tên máy '{host}'; hãy thêm tên này vào allowed_hosts."
     ),
     "Pages of the site '{origin}' may not use this server; add it to allow_origins.": (
         "Các trang của '{origin}' không được dùng máy chủ này; hãy thêm địa chỉ này vào allow_origins."
@@ -92,10 +94,10 @@ VIETNAMESE = {
     "{name} is {index}; {site} has only {name} 0.": "{name} là {index}; {site} chỉ có {name} 0.",
     "{name} is {index}; {site} has {name}s 0 to {last}.": "{name} là {index}; {site} có {name} từ 0 đến {last}.",
     "Unknown attention site '{site}'. Available: {available}.": (
-        "Mô hình không có cơ chế chú ý '{site}'; hãy chọn: {available}."
+        "Mô hình không có loại chú ý '{site}'; hãy chọn: {available}."
     ),
     "{name}_ids must be from {first} to {last}; smaller ids are PAD, UNK, BOS and EOS.": (
-        "{name}_ids phải từ {first} đến {last}; các số nhỏ hơn là PAD, UNK, BOS và EOS."
+        "{name}_ids phải gồm các số từ {first} đến {last}; các số nhỏ hơn là PAD, UNK, BOS và EOS."
     ),
     "weights must be one number for each key, each at least 0, with a sum of at most 1.": (
         "weights phải có một số cho mỗi khóa (key), mỗi số ít nhất là 0 và tổng nhiều nhất là 1."
@@ -121,10 +123,11 @@ VIETNAMESE = {
     "There are {number} weights; {site} has {columns} columns.": "Có {number} trọng số, nhưng {site} có {columns} cột.",
     "The link {i}-{j} does not fit {source} source and {target} target words; count words from 0 and write the source "
     "word first.": (
-        "Liên kết {i}-{j} nằm ngoài {source} từ nguồn và {target} từ đích; hãy đếm từ 0 và viết từ nguồn trước."
+        "Liên kết {i}-{j} không hợp với câu có {source} từ nguồn và {target} từ đích; hãy đếm từ 0 và viết từ nguồn "
+        "trước."
     ),
     "method={name} needs gradients, which precision=int8 does not support; use precision=float32.": (
-        "method={name} cần gradient mà precision=int8 không có; hãy dùng precision=float32."
+        "method={name} cần gradient, nhưng precision=int8 không hỗ trợ; hãy dùng precision=float32."
     ),
     "method=value_zeroing takes no contrast, because it compares vectors; leave out contrast, or use "
     "method=occlusion.": (
@@ -132,12 +135,12 @@ VIETNAMESE = {
     ),
     "contrast is '{contrast}', which is not a piece; it must be one piece of the target vocabulary, such as a row "
     "label of a map.": (
-        "contrast là '{contrast}', không phải là từ con; hãy dùng đúng một từ con của ngôn ngữ đích, chẳng hạn nhãn "
+        "contrast là '{contrast}', không phải là từ con; hãy dùng đúng một từ con trong từ vựng đích, chẳng hạn nhãn "
         "của một hàng trong bản đồ."
     ),
     "contrast is '{contrast}', which is {number} pieces, {pieces}; it must be one piece of the target vocabulary, such "
     "as a row label of a map.": (
-        "contrast là '{contrast}', gồm {number} từ con, {pieces}; hãy dùng đúng một từ con của ngôn ngữ đích, chẳng "
+        "contrast là '{contrast}', gồm {number} từ con, {pieces}; hãy dùng đúng một từ con trong từ vựng đích, chẳng "
         "hạn nhãn của một hàng trong bản đồ."
     ),
     "Only a beam search has steps to watch, but this run samples; use a run with search=beam.": (

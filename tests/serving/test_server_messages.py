@@ -149,7 +149,7 @@ def test_an_unknown_path_or_method_is_named(client: TestClient, method: str, pat
     [
         ("attend", {"text": 1}, "text: phải là văn bản"),
         ("attend", {"text": "one", "target_ids": 3}, "target_ids: phải là một danh sách"),
-        ("attend", {"text": "one", "target_ids": [1]}, "target_ids phải từ 4 đến 292; các số nhỏ hơn"),
+        ("attend", {"text": "one", "target_ids": [1]}, "target_ids phải gồm các số từ 4 đến 292; các số nhỏ hơn"),
         ("attend", {"text": "one", "beam_size": 0}, "beam_size: phải lớn hơn hoặc bằng 1"),
         ("attend", {"text": "one", "beam_size": "x"}, "beam_size: phải là số nguyên"),
         ("attend", {"text": "one", "beam_size": 101}, "beam_size: phải nhỏ hơn hoặc bằng 100"),
@@ -163,7 +163,7 @@ def test_an_unknown_path_or_method_is_named(client: TestClient, method: str, pat
         ("attribute", {"text": "one", "contrast": "a", "method": "value_zeroing"}, "method=value_zeroing so sánh"),
         ("explain", {"text": "one", "head": 5, "row": 0}, "head là 5; cross có head từ 0 đến 1."),
         ("explain", {"text": "one", "layer": 5, "row": 0}, "layer là 5; cross chỉ có layer 0."),
-        ("explain", {"text": "one", "site": "decoder_self", "row": 0}, "Mô hình không có cơ chế chú ý 'decoder_self'"),
+        ("explain", {"text": "one", "site": "decoder_self", "row": 0}, "Mô hình không có loại chú ý 'decoder_self'"),
         ("align", {"text": "one"}, "Không biết gióng hàng từ của câu này"),
         ("intervene", {"text": "one", "changes": []}, "changes: phải có ít nhất 1 phần tử"),
         ("intervene", {"text": "one", "changes": [{}]}, "Yêu cầu này không thay đổi gì"),
