@@ -129,12 +129,16 @@ async def sent_events(
             yield event
         yield _event("done", await work)
     except TimeoutError:
-        yield _event("error", {"error": in_language(too_slow(service.limits.seconds), language)})
-    except (Mistake, QueueFull, Unavailable) as error:
-        yield _event("error", {"error": in_language(message_of(error), language)})
+        yield _error(504, too_slow(service.limits.seconds), language)
+    except Mistake as error:
+        yield _error(400, message_of(error), language)
+    except QueueFull as error:
+        yield _error(429, message_of(error), language, retry_after=error.retry_after)
+    except Unavailable as error:
+        yield _error(503, message_of(error), language)
     except Exception:
         logger.exception("A streamed computation failed.")
-        yield _event("error", {"error": in_language(DEFECT, language)})
+        yield _error(500, DEFECT, language)
     finally:
         work.cancel()
         service.streams -= 1
@@ -157,6 +161,11 @@ def unfinished_map(run: LoadedRun, source: list[int], target: list[int], questio
         "columns": item.columns,
         "weights": rounded(weights),
     }
+
+
+def _error(status: int, message: str, language: str, **more: int) -> str:
+    """The event of an error, with the status that a request without /stream would have."""
+    return _event("error", {"error": in_language(message, language), "status": status, **more})
 
 
 def _event(name: str, content: dict[str, Any]) -> str:

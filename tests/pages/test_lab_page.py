@@ -91,7 +91,7 @@ def test_a_typed_sentence_is_translated_with_its_map(page: Any) -> None:
 
 def test_typing_says_how_to_translate_and_fades_the_old_translation(page: Any) -> None:
     page.locator("#text").fill(f"{TEXT} four")
-    assert page.locator("#status").text_content() == "Enter translates it"
+    assert page.locator("#status").text_content() == "Press Enter to translate"
     assert page.locator("#answer.typed").count() == 1
     page.locator("#text").press("Enter")
     ready(page)
@@ -99,12 +99,46 @@ def test_typing_says_how_to_translate_and_fades_the_old_translation(page: Any) -
     assert page.locator("#answer.typed").count() == 0
 
 
+def test_a_run_without_the_selected_site_is_compared_by_its_translation(page: Any, address: str) -> None:
+    page.goto(f"{address}/#run=maps_transformer&second=maps_luong&text={TEXT}&site=encoder_self")
+    page.locator("#results[aria-busy='false'] #intact .cell").first.wait_for()
+    assert page.locator("#status").text_content() == ""
+    assert page.locator("#other").is_hidden(), "Luong's model has no self-attention"
+    page.locator("#options").evaluate("box => { box.open = true; }")
+    page.locator("#site").select_option("cross")
+    page.locator("#other .cell").first.wait_for()
+
+
+def test_controls_of_another_sentence_cannot_be_used_while_one_is_translated(page: Any) -> None:
+    cell(page, 0, 1).click()
+    held: list[Any] = []
+    page.route("**/v1/translate/stream", lambda route: held.append(route))
+    page.locator("#text").fill("two one.")
+    page.locator("#text").press("Enter")
+    page.locator("#side[inert]").wait_for(state="attached")
+    page.set_viewport_size({"width": 1100, "height": 800})
+    page.wait_for_timeout(50)
+    held.pop().continue_()
+    ready(page)
+    assert page.locator("#side[inert]").count() == 0
+    assert page.locator("#echo").text_content() in ("", "two one.")
+
+
+def test_the_first_arrow_key_selects_the_first_cell(page: Any) -> None:
+    page.locator("#intact .map svg").focus()
+    page.keyboard.press("ArrowDown")
+    assert "row=0&column=0" in page.url
+    page.keyboard.press("ArrowDown")
+    assert "row=1&column=0" in page.url
+
+
 def test_what_was_clicked_comes_first_among_the_actions(page: Any) -> None:
     groups = "groups => groups.map((group) => [group.firstChild.textContent, group.className])"
+    heads = "cross attention, all layers and heads"  # the map is their mean
     for place, names in (
-        ("[data-row='1'][data-column='2']:not(.label, .hit)", ["this cell", "this word", "this row", "the whole head"]),
-        ("text[data-row='1']", ["this row", "the whole head"]),
-        ("text[data-column='1']", ["this word", "the whole head"]),
+        ("[data-row='1'][data-column='2']:not(.label, .hit)", ["this cell", "this word", "this row", heads]),
+        ("text[data-row='1']", ["this row", heads]),
+        ("text[data-column='1']", ["this word", heads]),
     ):
         page.locator(f"#intact {place}").click()
         shown = page.locator("#actions > div").evaluate_all(groups)
@@ -654,9 +688,11 @@ def test_the_page_opens_translated_and_does_what_it_offers_to_try(browser: Any, 
     page.locator("#try-guess").click()
     assert page.evaluate("document.activeElement.closest('#guess-table') !== null")
     page.goto("about:blank")
-    page.goto(f"{address}/#text={TEXT}&row=0&column=0")
+    page.goto(f"{address}/#text={TEXT}&row=0&column=0&unit=letters&view=none&beamSize=0")
     page.locator("#results[aria-busy='false'] #intact .cell").first.wait_for()
-    assert page.locator("#unit").input_value() == "pieces", "what a link meant when pieces were the default"
+    assert page.locator("#unit").input_value() == "words"
+    assert page.locator("#view").input_value() == "heat"
+    assert page.locator("#beam-size").input_value() == ""
     context.close()
 
 
@@ -771,18 +807,18 @@ def word(page: Any, index: int) -> Any:
 
 def test_a_translation_is_typed_over(page: Any) -> None:
     translate(page, LONG)
-    press(page, "Type over")
+    press(page, "Edit")
     assert page.locator("#edit-text").input_value() == page.locator("#answer .translation").text_content()
     page.keyboard.press("Escape")
     assert page.locator("#edit-box").is_hidden()
-    press(page, "Type over")
+    press(page, "Edit")
     page.locator("#edit-text").fill("ba hai")
     page.keyboard.press("Enter")
     page.locator("#changes li").first.wait_for()
     ready(page)
     assert page.locator("#answer .translation").text_content().startswith("ba hai")
     assert page.locator("#changes li").text_content().startswith("Kept: ba hai")
-    press(page, "Type over")
+    press(page, "Edit")
     translate(page)
     assert page.locator("#edit-box").is_hidden(), "the text in it was another sentence's"
     assert page.locator("#answer .translation").is_visible()
@@ -914,6 +950,19 @@ def test_a_file_is_translated_line_by_line(page: Any) -> None:
     assert page.locator("#file-said").text_content() == "Canceled."
     page.locator("#file-close").click()
     assert page.locator("#file-box").is_hidden()
+
+
+def test_a_line_of_a_file_waits_while_the_server_is_busy(browser: Any, address: str) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(f"{address}/#run=maps_transformer&text={TEXT}")
+    page.locator("#results[aria-busy='false'] #intact .cell").first.wait_for()
+    busy: list[dict[str, Any]] = [{"status": 429, "json": {"error": "busy"}, "headers": {"retry-after": "1"}}]
+    page.route("**/v1/translate/stream", lambda route: route.fulfill(**busy.pop()) if busy else route.continue_())
+    page.evaluate(DROP, TEXT)
+    page.get_by_text("Done. Lines translated: 1.").wait_for()
+    assert not busy, "the line waited for its turn"
+    context.close()
 
 
 def test_an_error_is_shown_in_a_sentence(browser: Any, address: str) -> None:

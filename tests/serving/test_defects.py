@@ -102,5 +102,5 @@ def test_a_bug_in_a_search_ends_its_stream_with_an_error_and_is_logged(
     last = text.strip().split("\n\n")[-1]
     logged = [record for record in caplog.records if record.exc_info]
     record_property("outcome", f"stream ends with {last!r}, {len(logged)} tracebacks logged")
-    assert last == f"event: error\ndata: {json.dumps({'error': DEFECT})}"
+    assert last == f"event: error\ndata: {json.dumps({'error': DEFECT, 'status': 500})}"
     assert len(logged) == 1

@@ -187,7 +187,8 @@ def test_a_server_is_ready_while_one_of_its_runs_can_be_loaded(
 def test_a_stream_that_is_read_too_slowly_ends_its_search(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "_UNREAD_STREAMS", -1)
     events = client.post("/v1/translate/stream", json={"text": "one two."}).text
-    error = {"error": "The stream is read too slowly; read it faster, or use the request without /stream."}
+    sentence = "The stream is read too slowly; read it faster, or use the request without /stream."
+    error = {"error": sentence, "status": 400}
     assert events == f"event: error\ndata: {json.dumps(error)}\n\n"
     assert client.app.state.service.streams == 0
 

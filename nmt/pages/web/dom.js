@@ -46,6 +46,13 @@ export function button(text, act) {
   return item;
 }
 
+/** Gives the focus to the button with this number among others, or to the nearest one that can have it. @param {HTMLButtonElement[]} buttons @param {number} index */
+export function focusNear(buttons, index) {
+  const distance = (/** @type {HTMLButtonElement} */ item) => Math.abs(buttons.indexOf(item) - index);
+  const [nearest] = buttons.filter(({ disabled }) => !disabled).sort((one, other) => distance(one) - distance(other));
+  nearest?.focus({ preventScroll: true });
+}
+
 /** A table whose first row and first column are headers. @param {HTMLElement} table @param {string[][]} rows */
 export function fillTable(table, rows) {
   table.replaceChildren(...rows.map((cells, r) => make("tr", {}, ...cells.map((text, c) =>

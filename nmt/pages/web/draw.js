@@ -71,10 +71,9 @@ export function listen(root, map, selection, choose) {
     const move = ARROWS[event.key];
     if (!move || hasModifier(event)) return;
     event.preventDefault();
-    const from = selection ?? { row: 0, column: -move[1] };
-    choose({
-      row: clamp((from.row ?? 0) + move[0], map.rows.length - 1), column: clamp((from.column ?? 0) + move[1], map.columns.length - 1),
-    });
+    // The first key selects the first cell of a row or column that is not selected yet.
+    const to = (/** @type {number | null | undefined} */ from, /** @type {number} */ by, /** @type {number} */ most) => from === null || from === undefined ? 0 : clamp(from + by, most);
+    choose({ row: to(selection?.row, move[0], map.rows.length - 1), column: to(selection?.column, move[1], map.columns.length - 1) });
   });
 }
 

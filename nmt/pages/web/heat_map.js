@@ -207,7 +207,7 @@ function grow(before, after) {
 }
 
 /**
- * The color scale, from 0 (or the most negative difference) to the largest weight on the page.
+ * The color scale: from 0 to the largest weight on the page or, for a difference, from minus to plus its largest absolute value.
  * @param {number} x @param {number} y @param {number} most @param {boolean} signed @param {(weight: number) => string} paint
  */
 function legend(x, y, most, signed, paint) {

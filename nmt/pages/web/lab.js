@@ -5,7 +5,7 @@
 import { darkness, onPaper } from "./colors.js";
 import { button, clamp, copied, element, fillSelect, hasModifier, make, part, reachIfLong } from "./dom.js";
 import { alignedLayouts, annotatedLayout, drawHeatMap, leastWidth } from "./heat_map.js";
-import { Unreachable } from "./engine/interface.js";
+import { Refused } from "./engine/interface.js";
 import { fillLabels, label } from "./i18n.js";
 import { drawAttribution, fitAttribution, listenToAttribution, showAttribution, shownAttribution } from "./lab/attribution.js";
 import { engine, isOutdated, latest, sentenceOf, stop } from "./lab/asking.js";
@@ -72,9 +72,13 @@ let beam = NO_SEARCH;
 /** The drawing of the translation's map. @type {import("./heat_map.js").Drawing | null} */
 let intactDrawing = null;
 
+const coarse = matchMedia("(pointer: coarse)");
 const runNamed = (/** @type {string} */ name) => runs.find((run) => run.name === name);
 /** @param {Translation | null} translation */
-const shownMap = (translation, layer = state.layer, head = state.head) => translation ? selectedMap(translation.maps[state.site], layer, head) : null;
+function shownMap(translation, layer = state.layer, head = state.head) {
+  const maps = translation?.maps[state.site]; // a run may lack the site that the other one has
+  return maps ? selectedMap(maps, layer, head) : null;
+}
 const mapOfSecond = (/** @type {Translation | null} */ translation) => shownMap(translation, state.otherLayer, state.otherHead);
 
 // ---------------------------------------------------------------- asking
@@ -94,8 +98,11 @@ async function refresh() {
   };
   /** @param {string} kind @param {Question} question */
   const attend = (kind, question) => latest(kind, (signal) => engine.attend(question, signal));
+  stopAsking();
   writeAddress();
   element.results.ariaBusy = "true";
+  // What is beside the map of another sentence or run would change the new one.
+  element.side.inert = answers.intact !== null && !isCurrent();
   element.answer.classList.remove("typed");
   if (!isCurrent()) showAttribution(null);
   element.status.classList.remove("error");
@@ -109,8 +116,8 @@ async function refresh() {
     const search = { beam_size: state.beamSize, length_penalty: state.lengthPenalty };
     const question = { run, text: source, prefix_ids: kept, ...search };
     const asked = JSON.stringify(question);
-    if (beam.asked !== asked || !state.changes.length) beam = { asked, ...await current(watched(question, () => mine === turn)) };
-    const changes = state.changes.flatMap((edit) => edit.changes), given = { ...question, target_ids: beam.ids };
+    const found = beam.asked === asked && state.changes.length ? beam : { asked, ...await current(watched(question, () => mine === turn)) };
+    const changes = state.changes.flatMap((edit) => edit.changes), given = { ...question, target_ids: found.ids };
     const first = changes.length ? await current(latest("intervene", (signal) => engine.intervene({ ...given, changes }, signal)))
       : { intact: await current(attend("attend", given)), forced: null, changed: null };
     const original = kept.length ? await current(attend("whole", { run, text: source, ...search })) : null;
@@ -120,6 +127,7 @@ async function refresh() {
     ])) : [null, null];
     // Assign all at once, so that the page never mixes answers to different questions.
     answers = { ...first, intact: sameOrNew(first.intact), original, other, reading };
+    beam = found;
     subject = { run, source, second };
     element.status.textContent = "";
     show();
@@ -141,6 +149,8 @@ function sameOrNew(translation) {
 /** Whether the answers belong to the selected run and sentence. */
 const isCurrent = () => answers.intact !== null && subject.run === state.run && subject.source === state.text;
 
+// Whether the map of an unfinished translation has taken the place of the last one.
+let isGrowing = false;
 // Drawing the map of a long sentence takes much longer than a step, so it grows in larger steps.
 const CELLS_PER_STEP = 500;
 
@@ -155,6 +165,8 @@ async function watched(question, isLatest) {
   let drawnCells = 0;
   forgetSteps();
   if (growing) {
+    isGrowing = true;
+    setShown({});
     forgetWords();
     element.intact.hidden = false;
     element.steps.hidden = true;
@@ -177,19 +189,30 @@ async function watched(question, isLatest) {
 /** @type {Map<string, Description>} */
 const descriptions = new Map();
 
+/** The questions about runs that are not answered yet; whoever asks meanwhile gets the same answer. @type {Map<string, Promise<Description>>} */
+const describing = new Map();
+
 /** @param {string} run */
 async function describe(run) {
-  const description = descriptions.get(run) ?? await latest(`describe ${run}`, (signal) => engine.describe(run, signal));
-  descriptions.set(run, description);
-  return description;
+  const known = descriptions.get(run);
+  if (known) return known;
+  const asked = describing.get(run) ?? engine.describe(run, new AbortController().signal);
+  describing.set(run, asked);
+  try {
+    const description = await asked;
+    descriptions.set(run, description);
+    return description;
+  } finally {
+    describing.delete(run); // after an error, it can be asked again
+  }
 }
 
 /** What a known run is at the selected site, in a sentence. @param {string} run */
 function aboutRun(run) {
-  const description = descriptions.get(run), part = description?.sites[state.site];
-  if (!description || !part) return "";
+  const description = descriptions.get(run), site = description?.sites[state.site];
+  if (!description || !site) return "";
   // The names of the command line, such as scaled_dot.
-  const names = [part.scorer, part.window, part.normalizer].map((name) => name === "NoScore" ? "none" : name.replace(/(?<=[a-z])(?=[A-Z])/g, "_").toLowerCase());
+  const names = [site.scorer, site.window, site.normalizer].map((name) => name === "NoScore" ? "none" : name.replace(/(?<=[a-z])(?=[A-Z])/g, "_").toLowerCase());
   const format = description.quantization === "int8" ? label("inEightBits") : "";
   return label("about", run, description.model, label(state.site), ...names, description.parameters.toLocaleString(language), format);
 }
@@ -200,6 +223,9 @@ function chosenInWords() {
   return [hasOne ? label(state.site) : placeName(), label(state.unit)].join(" · ");
 }
 
+/** The choices among a single layer or head, which nobody has made: another site or run begins with the mean. @type {Set<string>} */
+const only = new Set();
+
 /** Replaces a selected site, layer or head that the runs lack with one that they have, and fills the controls. */
 async function fitChoices() {
   const { run, second } = state, { sites, search, embedded } = await describe(run);
@@ -208,8 +234,9 @@ async function fitChoices() {
   if (!sites[state.site]) state.site = "cross";
   /** @param {"layer" | "head" | "otherLayer" | "otherHead"} key @param {number} count @param {import("./dom.js").PageElement} select */
   const fit = (key, count, select) => {
-    const choice = state[key];
-    state[key] = count === 1 ? 0 : choice !== MEAN && choice < count ? choice : MEAN;
+    const choice = state[key], wasOnly = only.delete(key);
+    state[key] = count === 1 ? 0 : choice !== MEAN && choice < count && !wasOnly ? choice : MEAN;
+    if (count === 1) only.add(key);
     fillSelect(select, choicesOf(count).map((number) => [number, number === MEAN ? label("mean") : number]), state[key]);
   };
   fillSelect(element.site, SITES.filter((site) => sites[site]).map((site) => [site, label(site)]), state.site);
@@ -245,25 +272,36 @@ async function fitChoices() {
   writeAddress();
 }
 
-/** Shows an error, and removes results that do not belong to the selected runs and sentence. @param {unknown} error */
+/** Says that something failed which leaves the translation as it is. @param {unknown} error */
+function complain(error) {
+  if (isOutdated(error)) return;
+  element.status.classList.add("error");
+  element.status.textContent = sentenceOf(error);
+}
+
+/** Shows why there is no translation, and removes results that do not belong to the selected runs and sentence. @param {unknown} error */
 function report(error) {
   if (isOutdated(error)) return;
   if (!isCurrent() || subject.second !== state.second) forget();
   element.results.ariaBusy = "false";
   // The sentence is beside the field that caused it.
-  if (!(error instanceof Unreachable)) {
+  if (error instanceof Refused) {
     cause.ariaInvalid = "true";
     if (cause === element.text) part(element.ask, ".wide").after(element.status);
     else if (cause.checkVisibility()) cause.closest(".controls")?.after(element.status);
   }
-  element.status.classList.add("error");
-  element.status.textContent = sentenceOf(error);
+  complain(error);
+}
+
+/** Makes the engine stop computing the answers that `refresh` asks for. */
+function stopAsking() {
+  for (const kind of ["translate", "attend", "intervene", "whole", "own", "reading"]) stop(kind);
 }
 
 /** Stops the translation that has begun. */
 function cancel() {
   turn++;
-  for (const kind of ["translate", "attend", "intervene", "whole", "own", "reading"]) stop(kind);
+  stopAsking();
   if (!isCurrent() || subject.second !== state.second) forget();
   else show();
   element.results.ariaBusy = "false";
@@ -277,6 +315,7 @@ function announce(text) {
 }
 
 function forget() {
+  isGrowing = element.side.inert = false;
   answers = NONE;
   beam = NO_SEARCH;
   part(element.answer, ".translation").replaceChildren();
@@ -295,6 +334,7 @@ function forget() {
 function show() {
   const { intact, forced, changed, other, original } = answers;
   if (!intact) return;
+  isGrowing = element.side.inert = false;
   showNames();
   part(element.answer, ".translation").lang = runNamed(state.run)?.target ?? "";
   showWords(intact, changed);
@@ -317,7 +357,7 @@ function show() {
   showUnknown();
   draw();
   showAttribution({ ...subject, ids: intact.ids });
-  if (state.revealed) drawGuess(report);
+  if (state.revealed) drawGuess(complain);
 }
 
 function showLegend() { element.legend.textContent = label(LEGENDS[state.site][element.results.classList.contains("whole-width") ? 1 : 0]); }
@@ -389,6 +429,7 @@ const isShown = (name) => !element[name].hidden && !(isPresenting() && element[n
 
 /** Draws all maps of weights with one color scale. The tables of all heads do not depend on the selected cell. */
 function draw({ withHeads = true } = {}) {
+  if (isGrowing) return;
   const maps = shownMaps(), most = mostOf(maps);
   for (const [name, map] of Object.entries(maps)) element[name].hidden = !map;
   const minus = differenceShown(maps.intact);
@@ -399,7 +440,7 @@ function draw({ withHeads = true } = {}) {
   /** @type {[string, import("./map.js").AttentionMap][]} */
   const shown = Object.entries({ ...maps, minus }).flatMap(([name, map]) => map && isShown(name) ? [[name, map]] : []);
   element.results.style.setProperty("--columns", String(columnsFor(shown.map(([, map]) => map))));
-  if (withHeads) drawHeads(headsShown(), draw, report);
+  if (withHeads) drawHeads(headsShown(), draw, complain);
   const strip = isStrip() ? element.heads.offsetHeight : 0, below = strip && strip + VERDICT_ROOM;
   document.documentElement.style.setProperty("--strip", `${strip}px`);
   const layouts = alignedLayouts(shown.map(([name, map]) => ({ map, layout: annotatedLayout(part(element[name], ".map"), map, below) })));
@@ -480,7 +521,7 @@ function differenceShown(first) {
   const names = forced ? [label("yourChange"), label("original")] : [state.run, state.second];
   const difference = differenceOf(one, two);
   element["minus-name"].textContent = label("minus", ...names);
-  showVerdict(element.minus, difference ? label("minusHint", ...names, intact.text || label("wroteNothing")) : label("otherWords"));
+  showVerdict(element.minus, difference ? label("minusHint", ...names, intact.text || label("wroteNothing")) : label(state.unit === "words" ? "otherTexts" : "otherWords"));
   if (!difference) part(element.minus, ".map").replaceChildren();
   return difference;
 }
@@ -489,7 +530,7 @@ function differenceShown(first) {
 
 /** Shows a changed choice of what the answers contain. */
 function redraw() {
-  fitChoices().then(() => { draw(); if (state.revealed) drawGuess(report); }).catch(report);
+  fitChoices().then(() => { draw(); if (state.revealed) drawGuess(complain); }).catch(report);
 }
 
 const selection = () => state.row === null && state.column === null ? null : { row: state.row, column: state.column };
@@ -526,6 +567,7 @@ function listenToTries() {
   element["start-over"].title = label("startOver");
   element["start-over"].addEventListener("click", () => {
     Object.assign(state, { changes: [], prefix: [], locks: [], row: null, column: null, of: "intact" });
+    element["try-cell"].focus({ preventScroll: true }); // this button disappears
     refresh();
   });
   element["try-guess"].addEventListener("click", () => {
@@ -547,7 +589,7 @@ function inspect() {
   element.tries.hidden = !answers.intact;
   element.tries.classList.toggle("small", isTouched());
   element["start-over"].hidden = !isTouched();
-  drawInspector(shownMaps()[state.of], shownMap(answers.forced), answers.intact, { refresh, redraw, report });
+  drawInspector(shownMaps()[state.of], shownMap(answers.forced), answers.intact, { refresh, redraw, report: complain });
 }
 
 /** @type {NonNullable<import("./heat_map.js").Look["drag"]>} */
@@ -610,7 +652,7 @@ async function fillExamples() {
   const { run } = state;
   /** @type {import("./engine/interface.js").Example[]} */
   let examples = [];
-  try { examples = await latest("examples", (signal) => engine.examples(run, signal)); } catch (error) { report(error); }
+  try { examples = await latest("examples", (signal) => engine.examples(run, signal)); } catch (error) { complain(error); }
   if (run !== state.run) return;
   const example = (/** @type {string} */ text, name = text) => button(name, () => { element.text.value = text; begin(text); });
   const aligned = examples.filter((pair) => pair.aligned), unaligned = examples.filter((pair) => !pair.aligned);
@@ -619,7 +661,7 @@ async function fillExamples() {
   const outside = unaligned.length ? undefined : OUTSIDE[runNamed(run)?.source ?? ""];
   if (outside) buttons.splice(3, 0, example(outside, `${outside} (${label("outside")})`));
   element.examples.replaceChildren(...buttons);
-  setPairs(aligned, report);
+  setPairs(aligned, complain);
   element["try-guess"].hidden = !aligned.length;
   return examples[0]?.source ?? "";
 }
@@ -681,10 +723,6 @@ const FILES = {
 function listenToChoices() {
   const on = (/** @type {string} */ id, /** @type {(field: import("./dom.js").PageElement) => void} */ act) => element[id].addEventListener("change", () => { cause = element[id].type === "number" ? element[id] : element.text; act(element[id]); });
   on("run", ({ value }) => {
-    // A run with only one layer or head leaves no choice, so it must not determine the choice for the next run.
-    const site = descriptions.get(state.run)?.sites[state.site];
-    if (site?.layers === 1) state.layer = MEAN;
-    if (site?.heads === 1) state.head = MEAN;
     state.run = value;
     // A sentence in another language is no sentence for this run.
     const isReadable = runNamed(value)?.source === element.text.lang;
@@ -763,7 +801,9 @@ function listenToPage() {
   element.explanation.addEventListener("toggle", () => { if (answers.intact) inspect(); });
   element["beam-box"].addEventListener("toggle", showBeam);
   for (const [kind, file] of Object.entries(FILES)) {
-    element[`save-${kind}`].addEventListener("click", async () => save(`attention-${state.run.replaceAll("/", "-")}-${state.site}.${kind}`, await file()));
+    element[`save-${kind}`].addEventListener("click", async () => {
+      try { save(`attention-${subject.run.replaceAll("/", "-")}-${state.site}.${kind}`, await file()); } catch (error) { complain(error); }
+    });
   }
   // A menu closes when something is chosen, or something else is clicked.
   document.addEventListener("click", ({ target }) => {
@@ -773,8 +813,15 @@ function listenToPage() {
   element["copy-link"].addEventListener("click", async () => {
     announce(label(await copied(location.href) ? "copied" : "copyFailed"));
   });
-  darkness.addEventListener("change", () => { draw(); drawAttribution(); drawGuess(report); });
-  addEventListener("resize", () => { draw(); drawAttribution(); });
+  darkness.addEventListener("change", () => { draw(); drawAttribution(); drawGuess(complain); });
+  let width = innerWidth;
+  addEventListener("resize", () => {
+    // On a phone, the bars of the browser change the height while the page is scrolled.
+    if (innerWidth === width && coarse.matches) return;
+    width = innerWidth;
+    draw();
+    drawAttribution();
+  });
   addEventListener("hashchange", () => { restore(); });
   document.addEventListener("keydown", (event) => {
     if (hasModifier(event)) return;
@@ -822,6 +869,7 @@ async function start() {
   part(element["alternatives-box"], "h2").replaceChildren(...withTerm(label("alternatives"), label("pieces"), "aboutPieces"));
   element.beam.dataset.name = label("beam");
   try { runs = (await latest("runs", (signal) => engine.runs(signal))).filter(({ error }) => !error); } catch (error) { report(error); return; }
+  if (!runs.length) { complain(new Error(label("noRuns"))); return; }
   listenToPresentation(() => { if (answers.intact) draw(); drawAttribution(); });
   listenToShare();
   listenToPage();
@@ -831,7 +879,7 @@ async function start() {
   listenToTries();
   listenToHover();
   listenToTranslation({
-    refresh, report, say: announce,
+    refresh, report: complain, say: announce,
     select: (piece) => {
       const map = shownMap(answers.intact);
       const row = piece === null || state.site === "encoder_self" ? -1 : map?.rowSpans.findIndex(([start, end]) => piece >= start && piece < end) ?? -1;
@@ -840,7 +888,7 @@ async function start() {
   });
   listenToSteps(() => shownMap(answers.intact), (cell) => { closeMenu(); select(cell, "intact"); });
   listenToFiles();
-  listenToGuess(report);
+  listenToGuess(complain);
   await restore(element.text.value);
 }
 

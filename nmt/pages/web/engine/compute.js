@@ -37,7 +37,8 @@ async function answer({ id, method, question, file }) {
       globalThis.postMessage({ id, answer: [...runs.values()].map(({ stored: { name, source, target } }) => ({ name, source, target })) });
       return;
     }
-    const run = runs.get(question.run) ?? [...runs.values()][0];
+    const run = runs.get(question.run);
+    if (!run) throw new Refusal("noRun", question.run);
     const result = await ANSWERS[method](run, question, (step) => globalThis.postMessage({ id, step }), pause);
     globalThis.postMessage({ id, answer: result });
   } catch (error) {

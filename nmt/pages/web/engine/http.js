@@ -2,8 +2,9 @@
 // The engine that asks the server which serves the page.
 
 import { language } from "../language.js";
-import { Unreachable } from "./interface.js";
+import { Busy, Refused, Unreachable } from "./interface.js";
 
+const SECONDS_TO_RETRY = 2;
 const key = new URLSearchParams(location.search).get("api_key");
 
 /** @template T @param {Promise<T>} promise @returns {Promise<T>} */
@@ -20,11 +21,20 @@ async function send(path, signal, question) {
   if (answer.ok) return answer;
   /** @type {{ error?: string }} */
   const { error } = await answer.json().catch(() => ({}));
-  throw error ? new Error(error) : new Unreachable(`${answer.status} ${answer.statusText}`); // a proxy's own page
+  throw error ? failure(error, answer.status, Number(answer.headers.get("retry-after"))) : new Unreachable(`${answer.status} ${answer.statusText}`); // a proxy's own page
+}
+
+/** @param {string} sentence @param {number} status of HTTP @param {number} [seconds] after which to ask again */
+function failure(sentence, status, seconds) {
+  if (status === 429 || status === 503) return new Busy(sentence, seconds || SECONDS_TO_RETRY);
+  return status < 500 ? new Refused(sentence) : new Error(sentence);
 }
 
 /** @param {string} path @param {AbortSignal} signal @param {object} [question] */
-const answered = async (path, signal, question) => (await send(path, signal, question)).json();
+async function answered(path, signal, question) {
+  const answer = await send(path, signal, question);
+  return reached(answer.json());
+}
 
 /**
  * Reads server-sent events: `tell` receives those before `done` or `error`.
@@ -42,7 +52,7 @@ async function streamed(path, signal, question, tell) {
     for (const block of blocks) {
       const [name, data] = block.split("\n").map((line) => line.slice(line.indexOf(": ") + 2));
       const content = JSON.parse(data);
-      if (name === "error") throw new Error(content.error);
+      if (name === "error") throw failure(content.error, content.status, content.retry_after);
       if (name === "done") return content;
       tell(content);
     }

@@ -3,8 +3,8 @@
 
 /**
  * Every method takes a signal, and stops computing once that is aborted. Its promise is then rejected with an
- * `AbortError`; with `Unreachable` if the engine does not answer; and with an Error that has a sentence for the user if
- * the question cannot be answered.
+ * `AbortError`; with `Unreachable` if the engine does not answer; and otherwise with an Error that has a sentence for the
+ * user: `Refused` if the question is at fault, `Busy` if it can be answered later.
  * @typedef {object} Engine
  * @property {(signal: AbortSignal) => Promise<Run[]>} runs the runs that can be asked; at least one
  * @property {(run: string, signal: AbortSignal) => Promise<Description>} describe
@@ -111,4 +111,22 @@
  */
 
 /** The engine does not answer. */
-export class Unreachable extends Error {}
+export class Unreachable extends Error {
+  /** @param {string} reason @param {string} [sentence] what a user can do about it */
+  constructor(reason, sentence = "") {
+    super(reason);
+    this.sentence = sentence;
+  }
+}
+
+/** Something in the question makes it unanswerable: another question can be answered. */
+export class Refused extends Error {}
+
+/** The engine has too much to do now: the same question can be answered after some seconds. */
+export class Busy extends Error {
+  /** @param {string} message @param {number} seconds */
+  constructor(message, seconds) {
+    super(message);
+    this.seconds = seconds;
+  }
+}

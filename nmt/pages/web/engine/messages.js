@@ -14,6 +14,11 @@ const TEXTS = {
     badIds: "A piece of the translation is not in the vocabulary; use pieces of this run.",
     badChange: "There is no change {0}; remove it.",
     wholeLayer: "temperature, normalizer and half_width change all heads and steps of a layer: leave out head and steps.",
+    crashed: "The page's engine has stopped; reload the page.",
+    noRun: "This page has no run {0}; choose one of its runs.",
+    badTemperature: "temperature is {0}; it must be a finite number above 0.",
+    badWidth: "half_width is {0}; it must be at least {1}.",
+    noWindow: "half_width needs a local window, which only cross attention can have, not {0}.",
     old: "This browser cannot read the file, because it has no DecompressionStream. Use a newer browser.",
   },
   vi: {
@@ -27,6 +32,11 @@ const TEXTS = {
     badIds: "Một từ con của bản dịch không có trong từ vựng; hãy dùng các từ con của mô hình này.",
     badChange: "Không có thay đổi {0}; hãy bỏ nó.",
     wholeLayer: "temperature, normalizer và half_width thay đổi mọi đầu chú ý và mọi bước của một tầng: hãy bỏ head và steps.",
+    crashed: "Chương trình tính toán của trang đã dừng; hãy tải lại trang.",
+    noRun: "Trang này không có mô hình {0}; hãy chọn một mô hình của trang.",
+    badTemperature: "temperature là {0}; nó phải là một số hữu hạn lớn hơn 0.",
+    badWidth: "half_width là {0}; nó phải ít nhất là {1}.",
+    noWindow: "half_width cần cửa sổ cục bộ; chỉ chú ý chéo (cross) mới có, {0} thì không.",
     old: "Trình duyệt này không đọc được tệp vì không có DecompressionStream. Hãy dùng trình duyệt mới hơn.",
   },
 };

@@ -2,7 +2,7 @@
 // The engine of a page that is one file: it asks a Web Worker, whose program and models are inside the page.
 
 import { language } from "../language.js";
-import { Unreachable } from "./interface.js";
+import { Refused, Unreachable } from "./interface.js";
 import { message } from "./messages.js";
 
 /** @typedef {{ resolve: (answer: any) => void, reject: (error: Error) => void, tell: (step: any) => void }} Waiting */
@@ -39,10 +39,10 @@ function begin() {
     }
     waiting.delete(id);
     if (error === undefined) question.resolve(answer);
-    else question.reject(new Error(refusal ? message(language, refusal.named, refusal.values) : error));
+    else question.reject(refusal ? new Refused(message(language, refusal.named, refusal.values)) : new Error(error));
   };
   worker.onerror = (event) => {
-    for (const { reject } of waiting.values()) reject(new Unreachable(event.message));
+    for (const { reject } of waiting.values()) reject(new Unreachable(event.message, message(language, "crashed", [])));
     waiting.clear();
   };
   if (!("DecompressionStream" in globalThis)) return { worker, runs: Promise.reject(new Error(message(language, "old", []))) };
@@ -64,7 +64,11 @@ function posted(worker, content, moved = [], signal, tell = () => {}) {
       return;
     }
     signal?.addEventListener("abort", withdraw);
-    waiting.set(id, { resolve, reject, tell });
+    const settle = (/** @type {(result: any) => void} */ end) => (/** @type {any} */ result) => {
+      signal?.removeEventListener("abort", withdraw);
+      end(result);
+    };
+    waiting.set(id, { resolve: settle(resolve), reject: settle(reject), tell });
     worker.postMessage({ ...content, id }, moved);
   });
 }

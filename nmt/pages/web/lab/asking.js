@@ -15,11 +15,13 @@ const pending = new Map();
  * @template T
  * @param {string} kind @param {(signal: AbortSignal) => Promise<T>} ask
  */
-export function latest(kind, ask) {
+export async function latest(kind, ask) {
   stop(kind);
   const controller = new AbortController();
   pending.set(kind, controller);
-  return ask(controller.signal);
+  try { return await ask(controller.signal); } finally {
+    if (pending.get(kind) === controller) pending.delete(kind);
+  }
 }
 
 /** Aborts the pending question of a kind, so that the engine stops computing the answer. @param {string} kind */
@@ -33,5 +35,5 @@ export const isOutdated = (error) => error instanceof DOMException && error.name
 
 /** What the page says about an error. @param {unknown} error */
 export function sentenceOf(error) {
-  return error instanceof Unreachable ? label("failed") : error instanceof Error ? error.message : String(error);
+  return error instanceof Unreachable ? error.sentence || label("failed") : error instanceof Error ? error.message : String(error);
 }

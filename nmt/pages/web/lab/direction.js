@@ -35,5 +35,5 @@ export function offerDirection(text, run, opposite, translateBack) {
   const isWrong = ofSource && ofTarget && opposite && languageOf(text) === opposite.source && run.source !== opposite.source;
   element.direction.hidden = !isWrong;
   if (!isWrong) return;
-  element.direction.replaceChildren(`${label("wrongWay", label(ofSource[0]))} `, button(label("translateInstead", label(ofSource[1])), () => { translateBack(text); }));
+  element.direction.replaceChildren(`${label("wrongWay", label(ofSource[0]))} `, button(label("translateInstead", label(ofSource[1])), () => { translateBack(text); element.swap.focus({ preventScroll: true }); }));
 }

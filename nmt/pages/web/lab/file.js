@@ -2,16 +2,18 @@
 // A text file, translated line by line. One line is asked for at a time, so that other visitors have their turns.
 
 import { element, make } from "../dom.js";
-import { Unreachable } from "../engine/interface.js";
+import { Busy, Unreachable } from "../engine/interface.js";
 import { label } from "../i18n.js";
 import { engine, isOutdated, latest, sentenceOf, stop } from "./asking.js";
 import { save } from "./save.js";
 import { state } from "./state.js";
 
-const MOST_BYTES = 1_000_000, MOST_ERRORS = 5;
+const MOST_BYTES = 1_000_000, MOST_ERRORS = 5, MOST_ATTEMPTS = 10;
 
 /** The name and the lines of the translated file. @type {{ name: string, lines: string[] } | null} */
 let done = null;
+// The number of files that have been chosen.
+let turn = 0;
 
 /** A line ends at LF or CRLF and nothing else. @param {string} text */
 function linesOf(text) {
@@ -22,6 +24,7 @@ function linesOf(text) {
 
 /** @param {File} file */
 async function translateFile(file) {
+  const mine = ++turn;
   stop("file");
   done = null;
   element["file-box"].hidden = false;
@@ -31,13 +34,16 @@ async function translateFile(file) {
   element["file-save"].hidden = true;
   const { run } = state, question = { run, beam_size: state.beamSize, length_penalty: state.lengthPenalty };
   const say = (/** @type {string} */ text, isBusy = false) => {
-    element["file-said"].textContent = text;
+    // Screen readers announce how it ends, but not every line.
+    element["file-said"].textContent = isBusy ? "" : text;
+    element["file-line"].textContent = isBusy ? text : "";
     element["file-wait"].hidden = !isBusy;
   };
   if (file.size > MOST_BYTES) { say(label("fileLarge", MOST_BYTES / 1_000_000)); return; }
   /** @type {string[]} */
   let lines;
   try { lines = linesOf(new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer())); } catch { say(label("fileNotText")); return; }
+  if (mine !== turn) return; // another file has been chosen while this one was read
   if (!lines.length) { say(label("fileEmpty")); return; }
   /** @type {string[]} */
   const translated = [];
@@ -50,7 +56,7 @@ async function translateFile(file) {
       translated.push(line.trim() ? await latest("file", (signal) => translateLine({ ...question, text: line }, signal)) : "");
     } catch (error) {
       if (isOutdated(error)) return;
-      if (error instanceof Unreachable) { // so are the lines that follow
+      if (error instanceof Unreachable || error instanceof Busy) { // so would the lines that follow
         stopped = label("fileError", number + 1, sentenceOf(error));
         break;
       }
@@ -64,10 +70,24 @@ async function translateFile(file) {
   element["file-save"].hidden = !translated.length;
 }
 
-/** @param {import("../engine/interface.js").Question} question @param {AbortSignal} signal */
+/** The translation of a line. If the engine is busy, the line waits for its turn. @param {import("../engine/interface.js").Question} question @param {AbortSignal} signal */
 async function translateLine(question, signal) {
-  return (await engine.translate(question, signal, () => {})).text;
+  for (let attempt = 1; ; attempt++) {
+    try { return (await engine.translate(question, signal, () => {})).text; } catch (error) {
+      if (!(error instanceof Busy) || attempt === MOST_ATTEMPTS) throw error;
+      await pause(1000 * error.seconds, signal);
+    }
+  }
 }
+
+/** @param {number} milliseconds @param {AbortSignal} signal @returns {Promise<void>} */
+const pause = (milliseconds, signal) => new Promise((resolve, reject) => {
+  const timer = setTimeout(resolve, milliseconds);
+  signal.addEventListener("abort", () => {
+    clearTimeout(timer);
+    reject(signal.reason);
+  }, { once: true });
+});
 
 export function listenToFiles() {
   const hasFile = (/** @type {DragEvent} */ { dataTransfer }) => dataTransfer?.types.includes("Files");

@@ -2,7 +2,7 @@
 // A game: guess the word alignment, then see the grammar's alignment, the model's, and their error rates.
 
 import { colorOf, css, inkOn } from "../colors.js";
-import { ARROWS, element, fillSelect, fillTable, make } from "../dom.js";
+import { element, fillSelect, fillTable, listenToTable, make } from "../dom.js";
 import { label } from "../i18n.js";
 import { decimal } from "../language.js";
 import { largest } from "../map.js";
@@ -52,12 +52,7 @@ export function listenToGuess(report) {
     const link = [Number(i), Number(j)], isLink = same(link);
     change({ guess: state.guess.some(isLink) ? state.guess.filter((other) => !isLink(other)) : [...state.guess, link], revealed: false });
   });
-  element["guess-table"].addEventListener("keydown", (event) => {
-    const move = ARROWS[event.key], { i, j } = /** @type {HTMLElement} */ (event.target).dataset;
-    if (!move || i === undefined) return;
-    event.preventDefault();
-    focusCell(Number(i) + move[1], Number(j) + move[0]);
-  });
+  listenToTable(element["guess-table"]);
 }
 
 /** @param {number} i @param {number} j */
@@ -103,6 +98,8 @@ function drawTable(pair, alignment) {
       "aria-pressed": guessed, "aria-label": label("guessed", quoted(word), quoted(from)),
     }, `${sign}${guessed ? "✓" : ""}`);
     if (alignment) {
+      const kind = label(sign === "●" ? "sureLink" : sign ? "possibleLink" : "noLink");
+      cell.ariaLabel = `${cell.ariaLabel}: ${kind}, ${decimal(alignment.weights[j][i], 3)}`;
       const weight = alignment.weights[j][i], color = colorOf(most > 0 ? weight / most : 0);
       Object.assign(cell.style, { background: css(color), color: inkOn(color) });
       cell.title = decimal(weight, 3);

@@ -1,7 +1,7 @@
 // @ts-check
 // The selection in a map, and the actions on it: change weights, take another piece, see the numbers.
 
-import { button, element, fillTable, make } from "../dom.js";
+import { button, element, fillTable, focusNear, make, part } from "../dom.js";
 import { label } from "../i18n.js";
 import { decimal, localized } from "../language.js";
 import { MEAN, reweighted, strongest } from "../map.js";
@@ -53,8 +53,7 @@ function edit(kind, says, changes, place = selectedPlace()) {
 
 /**
  * Gives a cell this weight in each selected layer and head; the other cells of its row share the rest in proportion to
- * their weights. `map` already includes all changes so far, so this becomes the row's only change. A word stands for all
- * its pieces.
+ * their weights in `map`. This becomes the row's only change. A word stands for all its pieces.
  * @param {LabMap} map @param {number} row @param {number} column @param {number} weight
  */
 export function setWeight(map, row, column, weight) {
@@ -104,7 +103,9 @@ export function drawInspector(map, changed, intact, page) {
   // What is selected comes first, and what else can be changed is written smaller below it.
   const isMain = (/** @type {string} */ name) => name === (column !== null ? "onColumn" : row !== null ? "onRow" : "onHead") || name === "onCell";
   element.actions.replaceChildren(...groups.filter(([, buttons]) => buttons.length).sort(([one], [other]) => Number(isMain(other)) - Number(isMain(one))).map(([name, buttons]) => {
-    const title = make("span", { id: `of-${name}` }, label(name));
+    // At a mean, a change of "the whole head" is one of all these heads.
+    const isOfSeveral = name === "onHead" && (state.layer === MEAN || state.head === MEAN);
+    const title = make("span", { id: `of-${name}` }, isOfSeveral ? placeName() : label(name));
     return make("div", { role: "group", class: isMain(name) ? "" : "less", "aria-labelledby": title.id, title: placeName() }, title, ...buttons);
   }));
   drawEdits(intact, page);
@@ -196,7 +197,7 @@ function describe(map, row, column, changed) {
     const list = strongest(map.weights[row], map.columns, 4, 0.01).map(([text, weight]) => `${quoted(text)} ${decimal(weight, 2)}`);
     return label(predicts ? "rowPredicting" : "row", quoted(map.rows[row]), list.join(", "));
   }
-  return column === null ? label("hint") : label("column", quoted(map.columns[column]));
+  return column === null ? label("hint") : label(state.site === "decoder_self" ? "columnOfRead" : "column", quoted(map.columns[column]));
 }
 
 // One answer covers all positions of a translation.
@@ -206,8 +207,11 @@ const alternativesOf = new WeakMap();
 /** @param {number[] | null} steps @param {Translation | null} intact @param {Page} page */
 async function drawAlternatives(steps, intact, { refresh, report }) {
   element["alternatives-box"].hidden = steps === null || state.site === "encoder_self";
+  const focused = [...element.alternatives.children].indexOf(/** @type {Element} */ (document.activeElement));
+  element.alternatives.replaceChildren(); // the pieces of an earlier selection
   if (!intact || !steps || state.site === "encoder_self") return;
   try { element.alternatives.replaceChildren(...await alternativesAt(steps[0], intact, { refresh })); } catch (error) { report(error); }
+  if (focused >= 0) focusNear([...element.alternatives.querySelectorAll("button")], focused);
 }
 
 /**
@@ -264,7 +268,11 @@ async function drawExplanation(map, steps, span, intact, page) {
   const pieces = state.site === "encoder_self" ? intact.maps.encoder_self.outputs : intact.pieces;
   element["row-pieces"].hidden = steps.length < 2;
   element["row-pieces"].replaceChildren(...steps.map((step) => {
-    const item = button(pieces[step], () => { rowPiece = step; redraw(); });
+    const item = button(pieces[step], () => {
+      rowPiece = step;
+      redraw();
+      focusNear([...element["row-pieces"].querySelectorAll("button")], steps.indexOf(step));
+    });
     item.setAttribute("aria-pressed", String(step === row));
     return item;
   }));
@@ -292,7 +300,11 @@ async function drawExplanation(map, steps, span, intact, page) {
 function offerHead(map, steps, span, { redraw }) {
   const heads = map.rowsOf(steps[0]).map(({ layer, head, weights }) => ({ layer, head, weight: span ? weights.slice(...span).reduce((sum, weight) => sum + weight, 0) : Math.max(...weights) }));
   const { layer, head } = heads.reduce((best, one) => one.weight > best.weight ? one : best);
-  const offer = button(label("explainHead", layer, head), () => { Object.assign(state, { layer, head }); redraw(); });
+  const offer = button(label("explainHead", layer, head), () => {
+    Object.assign(state, { layer, head });
+    part(element.explanation, "summary").focus({ preventScroll: true }); // this button disappears
+    redraw();
+  });
   element["of-mean"].replaceChildren(label("ofMean", heads.length), " ", offer);
 }
 

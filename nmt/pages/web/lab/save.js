@@ -4,6 +4,7 @@
 import { svg, widthOf } from "../draw.js";
 import { element, part } from "../dom.js";
 import { giveTip } from "../heat_map.js";
+import { label } from "../i18n.js";
 
 // The colors of style.css on white.
 const INK = "#1d1b22", MUTED = "#625e6b", RULE = "#e4e1e8", WEIGHT = "#7d2482";
@@ -55,7 +56,7 @@ export async function pngFile(drawing) {
   URL.revokeObjectURL(address);
   const canvas = Object.assign(document.createElement("canvas"), { width: 2 * image.width, height: 2 * image.height });
   /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d")).drawImage(image, 0, 0, canvas.width, canvas.height);
-  return new Promise((resolve, reject) => { canvas.toBlob((blob) => blob ? resolve(blob) : reject(new Error("The picture is too large.")), "image/png"); });
+  return new Promise((resolve, reject) => { canvas.toBlob((blob) => blob ? resolve(blob) : reject(new Error(label("pictureLarge"))), "image/png"); });
 }
 
 /** @param {string} name @param {Blob} file */

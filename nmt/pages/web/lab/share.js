@@ -5,6 +5,7 @@ import { element } from "../dom.js";
 import { label } from "../i18n.js";
 import { engine } from "./asking.js";
 
+const MOST_BYTES = 2953; // of the largest QR code, with the lowest level of error correction
 const LOOPBACK = /^(localhost|.*\.localhost|127\.[\d.]+|0\.0\.0\.0|\[::1?\])$/;
 
 /** The address of the same state for others, who need no presentation. */
@@ -29,6 +30,6 @@ export function listenToShare() {
   });
   element["share-code"].addEventListener("error", () => {
     element["share-code"].hidden = true;
-    element["share-note"].textContent = label("qrFailed");
+    element["share-note"].textContent = label(new TextEncoder().encode(sharedAddress()).length > MOST_BYTES ? "qrFailed" : "failed");
   });
 }

@@ -47,12 +47,14 @@ import { MEAN, SITES } from "../map.js";
 const DEFAULTS = {
   run: "", second: "", text: "",
   site: "cross", layer: MEAN, head: MEAN, otherLayer: MEAN, otherHead: MEAN,
-  unit: "pieces", view: "heat", difference: false,
+  unit: "words", view: "heat", difference: false,
   beamSize: null, lengthPenalty: null,
   changes: [], prefix: [], locks: [], row: null, column: null, of: "intact",
   method: "", contrast: "",
   pair: "", guess: [], revealed: false,
 };
+/** The values that a choice may have. @type {Record<string, string[]>} */
+const VALUES = { site: SITES, unit: ["words", "pieces"], view: ["heat", "lines"], of: ["intact", "changed", "other"] };
 export const state = structuredClone(DEFAULTS);
 
 const chosen = (/** @type {Choice} */ choice) => choice === MEAN ? null : choice;
@@ -78,8 +80,7 @@ export function writeAddress(isNew = false) {
   const anchor = new URLSearchParams();
   for (const [key, value] of Object.entries(state)) {
     const text = JSON.stringify(value);
-    // The unit is always written: an address without it is of a time when pieces were the default.
-    if (key === "unit" || text !== JSON.stringify(DEFAULTS[/** @type {keyof State} */ (key)])) anchor.set(key, typeof value === "string" ? value : text);
+    if (text !== JSON.stringify(DEFAULTS[/** @type {keyof State} */ (key)])) anchor.set(key, typeof value === "string" ? value : text);
   }
   writeAnchor(anchor, isNew);
   const query = new URLSearchParams(location.search);
@@ -101,12 +102,14 @@ export function readAddress(runs) {
       : value === fallback || (key === "lengthPenalty" ? typeof value === "number" && value >= 0 : Number.isInteger(value) && value >= 0);
     if (fits) Object.assign(state, { [key]: value });
   }
-  if (!anchor.has("text") && !anchor.has("unit")) state.unit = "words";
   if (!runs.includes(state.run)) state.run = runs[0];
   if (!runs.includes(state.second)) state.second = "";
-  if (!SITES.includes(state.site)) state.site = "cross";
-  if (!["intact", "changed", "other"].includes(state.of)) state.of = "intact";
-  state.changes = state.changes.filter((edit) => Array.isArray(edit?.says) && edit.place?.site && Array.isArray(edit.changes));
+  for (const [key, values] of Object.entries(VALUES)) {
+    const name = /** @type {keyof State} */ (key);
+    if (!values.includes(String(state[name]))) Object.assign(state, { [name]: DEFAULTS[name] });
+  }
+  if (state.beamSize === 0) state.beamSize = null;
+  state.changes = state.changes.filter((edit) => typeof edit?.key === "string" && Array.isArray(edit.says) && edit.place?.site && Array.isArray(edit.changes) && edit.changes.length > 0);
   state.prefix = state.prefix.filter(Number.isInteger);
   state.locks = state.locks.filter(Number.isInteger);
   state.guess = state.guess.filter((link) => Array.isArray(link) && link.length === 2 && link.every(Number.isInteger));

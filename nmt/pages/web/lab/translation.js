@@ -2,7 +2,7 @@
 // The words of the translation: each can be replaced, locked, deleted, typed over, or dragged to a source word that the
 // model should look at.
 
-import { button, clamp, copied, element, fillSelect, hit, make, part, reachIfLong } from "../dom.js";
+import { button, clamp, copied, element, fillSelect, hasModifier, hit, make, part, reachIfLong } from "../dom.js";
 import { label } from "../i18n.js";
 import { MEAN } from "../map.js";
 import { spansOf } from "../words.js";
@@ -209,7 +209,7 @@ function listenToWordDrag() {
   };
   paragraph.addEventListener("pointerdown", (event) => {
     const word = hit(event, "[data-word]");
-    if (!word || event.button !== 0) return;
+    if (!word || event.button !== 0 || event.pointerType === "touch") return; // a touch scrolls instead
     held = { word: Number(word.dataset.word), x: event.clientX, y: event.clientY, moved: false };
     word.setPointerCapture(event.pointerId);
     ghost.textContent = word.textContent;
@@ -256,7 +256,7 @@ export function listenToTranslation(thePage) {
   paragraph.addEventListener("keydown", (event) => {
     const at = wordButtons().indexOf(/** @type {HTMLElement} */ (event.target));
     const to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: wordButtons().length - 1 }[event.key];
-    if (at < 0 || to === undefined) return;
+    if (at < 0 || to === undefined || hasModifier(event)) return;
     event.preventDefault();
     wordButtons()[clamp(to, wordButtons().length - 1)].focus();
   });

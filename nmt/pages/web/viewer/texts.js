@@ -34,7 +34,7 @@ const TEXTS = {
     termHead: "head", aboutHead: "One of several attentions side by side in a layer; each has weights of its own.",
     termWeight: "weight", aboutWeight: "How much of its attention a row gives to a column; the weights of a row sum to 1.",
     termPieces: "pieces", aboutPieces: "Words and parts of words, which the model reads and writes one at a time; ▁ marks the beginning of a word.",
-    termEnd: "</s>", aboutEnd: "The end of the sentence. Predicting it, the model stops.",
+    termEnd: "</s>", aboutEnd: "The end of the sentence. The model stops once it predicts this.",
     termEntropy: "entropy", aboutEntropy: "How far a head spreads its weights: 0 nats is all weight on one column, and equal weights on n columns are ln n nats.",
   },
   vi: {

@@ -14,7 +14,7 @@ import { HIDDEN, dot } from "../models/vectors.js";
 const turned = (columns) => columns[0].map((_, row) => columns.map((column) => column[row]));
 
 /**
- * a_tj = f_t(x) - f_t(x with e_j = 0) (Zeiler & Fergus 2014, section 2.1, for pieces instead of patches), where f_t is
+ * a_tj = f_t(x) - f_t(x with e_j = 0) (Zeiler & Fergus 2014, section 4.2, for pieces instead of patches), where f_t is
  * log p(y_t | y_<t, x), less log p(contrast | y_<t, x) if there is a contrast (Yin & Neubig 2022).
  * @type {Method}
  */

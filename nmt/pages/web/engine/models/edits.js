@@ -93,10 +93,14 @@ function selected(model, { site, layer, head, other_head: other, way }) {
 
 /** @param {Attention} attention @param {Change} change @param {number[]} random */
 function apply(attention, change, random) {
-  const { head, steps, way, temperature, normalizer, half_width: halfWidth } = change;
+  const { site, head, steps, way, temperature, normalizer, half_width: halfWidth } = change;
   const changesLayer = temperature != null || normalizer != null || halfWidth != null;
   // `firstStep` trusts that what comes before the steps of a change is as it was.
   if (changesLayer && (head != null || steps != null)) throw new Refusal("wholeLayer");
+  if (temperature != null && !(temperature > 0 && Number.isFinite(temperature))) throw new Refusal("badTemperature", temperature);
+  if (halfWidth != null && site !== "cross") throw new Refusal("noWindow", site);
+  const least = attention.about.window.kind === "LocalP" ? 1 : 0; // sigma = D / 2 must not be 0
+  if (halfWidth != null && !(halfWidth >= least)) throw new Refusal("badWidth", halfWidth, least);
   if (way) {
     if (!Object.hasOwn(WAYS, way)) throw new Refusal("badChange", way);
     const newWeights = WAYS[way](change, random);

@@ -155,7 +155,7 @@ export function makeEncoder(parts, about, network) {
         }),
       };
     },
-    // From the last piece to the first, then EOS (Luong et al. 2015, section 4.1; Sutskever et al. 2014).
+    // From the last piece to the first, then EOS (Luong et al. 2015, section 4.2; Sutskever et al. 2014).
     Reversed() {
       const layers = parts.map((weights) => network(weights, "_l0"));
       return {

@@ -4,8 +4,8 @@
 const LETTERS = "[\\p{L}\\p{Nl}\\p{No}]+";
 const WORD = new RegExp(`${LETTERS}(?:['\u2019-]${LETTERS})*`, "gu");
 
-/** Without case, as Python's casefold: some letters, such as \u017f, have another one in lower case only after upper case. @param {string} word */
-const folded = (word) => word.toUpperCase().toLowerCase();
+/** Without case, as Python's casefold: some letters, such as \u017f, have another one in lower case only after upper case, and a final sigma is no letter of its own. @param {string} word */
+const folded = (word) => word.toUpperCase().toLowerCase().replaceAll("\u03c2", "\u03c3");
 
 /** Each once, as it is written. @param {Set<string>} known case-folded @param {string} text */
 export const unknownWords = (known, text) => [...new Set(text.match(WORD))].filter((word) => !(folded(word).match(WORD) ?? []).every((part) => known.has(part)));
