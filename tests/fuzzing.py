@@ -19,6 +19,7 @@ import tarfile
 import unicodedata
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -289,6 +290,7 @@ class Workshop:
         path.write_bytes(data)
         return path
 
+    @cached_property
     def targets(self) -> dict[str, Target]:
         """All targets by name."""
         return {

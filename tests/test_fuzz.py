@@ -266,13 +266,13 @@ TARGETS = [
 
 
 def test_every_target_is_tried(workshop: Workshop) -> None:
-    assert list(workshop.targets()) == TARGETS
+    assert list(workshop.targets) == TARGETS
 
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_what_a_stranger_made_is_read_or_refused_in_our_words(workshop: Workshop, name: str) -> None:
     """tests/soak/fuzz.py tries as many inputs as wanted."""
-    target = workshop.targets()[name]
+    target = workshop.targets[name]
     number = SLOW_TARGETS.get(name, INPUTS)
     for data in inputs(name, target, max(5000, 100 * number) if SOAK else min(MOST_IN_A_TEST, number)):
         kind, message = outcome(target, data)
@@ -283,7 +283,7 @@ def test_what_a_stranger_made_is_read_or_refused_in_our_words(workshop: Workshop
 def test_every_stored_value_may_be_of_any_type(workshop: Workshop) -> None:
     """Each value of a configuration is replaced by null and by values of other simple types, one at a time."""
     wrong = [None, True, 0, -1, 7, 0.5, "x", "", [], {}, [None], ["a"], {"a": None}, math.nan, math.inf, 2**62, 1e308]
-    target = workshop.targets()["settings"]
+    target = workshop.targets["settings"]
     configs = [yaml.safe_load(text) for text in workshop.configurations()]
     changes = [(config, key, value) for config in configs for key in keys_of(config) for value in wrong]
     for config, key, value in changes if SOAK else random.Random(1).sample(changes, 40):

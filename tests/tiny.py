@@ -29,6 +29,9 @@ TINY = [
     "validation.probes=0",
     "validation.monitor=loss",
     "search.beam_size=2",
+    # An untrained model writes until the search stops it: by default at twice the pieces of the source, and 10.
+    "search.constraints.max_length_ratio=1.0",
+    "search.constraints.max_length_offset=3",
     "run_dir=run",
 ]
 

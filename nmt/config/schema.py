@@ -9,6 +9,7 @@ object's constructor checks their ranges.
 import math
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, create_model
@@ -424,7 +425,7 @@ def check_node(key: str, node: Node, default: Node) -> None:
     An argument whose default is null takes any value, because only the constructor knows its type. One whose default
     is an interpolation, which only the file of a choice has, is a width or a number of steps.
     """
-    kind = _settings_like(default)
+    kind = _settings_of_shape(_shape(default))
     try:
         kind.model_validate(node)
     except ValidationError as error:
@@ -434,19 +435,29 @@ def check_node(key: str, node: Node, default: Node) -> None:
 _WidthOrSteps = Annotated[int | Annotated[float, Field(allow_inf_nan=False)] | None, expects("a number, or null")]
 
 
-def _settings_like(node: Node) -> type[Keys]:
-    """A settings class whose keys have the names and types of a node's values."""
-    fields: dict[str, Any] = {}
-    for number, (name, value) in enumerate(node.items()):
-        kind: Any = type(value)
+_Shape = tuple[tuple[str, Any], ...]
+"""The names of a node's arguments, each with its type, "any", "number" or the shape of the node that it is."""
+
+
+def _shape(node: Node) -> _Shape:
+    kinds: dict[str, Any] = {}
+    for name, value in node.items():
         if value is None or value == "???":
-            kind = Any
+            kinds[name] = "any"
         elif isinstance(value, str) and "${" in value:
-            kind = _WidthOrSteps
-        elif isinstance(value, dict) and value:
-            kind = _settings_like(value)
-        elif isinstance(value, str):
-            kind = Text
+            kinds[name] = "number"
+        else:
+            kinds[name] = _shape(value) if isinstance(value, dict) and value else type(value)
+    return tuple(kinds.items())
+
+
+@cache  # pydantic takes milliseconds to make a class
+def _settings_of_shape(shape: _Shape) -> type[Keys]:
+    """A settings class whose keys have the names and types of a node's arguments."""
+    special = {"any": Any, "number": _WidthOrSteps, str: Text}
+    fields: dict[str, Any] = {}
+    for number, (name, kind) in enumerate(shape):
+        annotation = _settings_of_shape(kind) if isinstance(kind, tuple) else special.get(kind, kind)
         # By alias, because pydantic does not allow field names such as _target_.
-        fields[f"key_{number}"] = (kind, Field(alias=name))
+        fields[f"key_{number}"] = (annotation, Field(alias=name))
     return create_model("Node", __base__=Keys, **fields)

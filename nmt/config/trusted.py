@@ -31,6 +31,8 @@ _LARGEST_NUMBER = 2**63 - 1
 _REMEDY = "it is not loaded: use a run directory written by nmt.train."
 _KINDS = ("str", "int", "float", "bool", "null", "seq", "map")
 _RESOLVER = yaml.SafeLoader("")
+# libyaml's is ten times as fast, but not in every build of PyYAML.
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def read_plain_yaml(file: Path) -> Any:
@@ -44,7 +46,11 @@ def read_plain_yaml(file: Path) -> Any:
     if len(start) > _MOST_BYTES:
         raise Mistake(f"{file} has more than {_MOST_BYTES // 1024} KiB, so it is not a configuration of nmt; {_REMEDY}")
     try:
-        root = yaml.compose(start.decode(), Loader=yaml.SafeLoader)
+        text = start.decode()
+        _check_depth(text, file)
+        root = yaml.compose(text, Loader=_LOADER)
+    except Mistake:
+        raise
     # ValueError: PyYAML converts numbers in directives and escape sequences without checking them.
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError, OverflowError) as error:
         raise Mistake(f"{file} is damaged: it is not YAML.") from error
@@ -52,6 +58,19 @@ def read_plain_yaml(file: Path) -> Any:
         return None
     _size(root, file, {}, 0)
     return yaml.SafeLoader("").construct_document(root)
+
+
+def _check_depth(text: str, file: Path) -> None:
+    """Raises Mistake for lists and dictionaries that are nested too deeply, from which libyaml would crash."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_LOADER):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEEPEST + 1:
+            raise _too_deep(file)
+
+
+def _too_deep(file: Path) -> Mistake:
+    return Mistake(f"{file} is nested more than {_DEEPEST} levels deep, so it is not a configuration; {_REMEDY}")
 
 
 def _size(node: yaml.Node, file: Path, sizes: dict[int, int], depth: int) -> int:
@@ -64,7 +83,7 @@ def _size(node: yaml.Node, file: Path, sizes: dict[int, int], depth: int) -> int
     # An alias inside its own anchor expands without end.
     sizes[id(node)] = _MOST_VALUES + 1
     if depth > _DEEPEST:
-        raise Mistake(f"{file} is nested more than {_DEEPEST} levels deep, so it is not a configuration; {_REMEDY}")
+        raise _too_deep(file)
     kind = node.tag.removeprefix("tag:yaml.org,2002:")
     if kind not in _KINDS:
         raise Mistake(f"{file} holds a value of the kind {_shown(kind)}, which no configuration has; {_REMEDY}")

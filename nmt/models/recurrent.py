@@ -3,6 +3,7 @@
 import math
 from abc import abstractmethod
 from collections import defaultdict
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -59,13 +60,8 @@ class RecurrentSeq2Seq(Seq2Seq):
     def advance_features(
         self, tokens: Int[Tensor, "sentences beams"], state: Any, memory: Memory, watch: Watch | None = None
     ) -> tuple[Float[Tensor, "sentences beams width"], Any]:
-        # Search observes cross attention only: a hypothesis's own past has no fixed number of keys.
-        def watch_cross(site: str, layer: int, weights: Tensor, visible: VisibleKeys) -> None:
-            if watch and site == "cross":
-                watch(site, layer, weights, visible)
-
         embedded = self.embedding_dropout(self.target_embedding(tokens))
-        result, state = self.advance(embedded, state, memory, watch_cross if watch else None)
+        result, state = self.advance(embedded, state, memory, partial(_watch_cross, watch) if watch else None)
         return self.read_out(result), state
 
     def _fix_row_lengths(self, output: float) -> None:
@@ -117,3 +113,9 @@ def attend_to(
     positions = position.view(queries.shape[:2])
     context: Tensor = attention(queries, memory.annotations, memory.mask[:, None, None, :], positions, watch)
     return context
+
+
+def _watch_cross(watch: Watch, site: str, layer: int, weights: Tensor, visible: VisibleKeys) -> None:
+    """Search observes cross attention only: a hypothesis's own past has no fixed number of keys."""
+    if site == "cross":
+        watch(site, layer, weights, visible)

@@ -79,14 +79,16 @@ def checked_kind(processor: sentencepiece.SentencePieceProcessor) -> str:
     for message, field, name, default, needed in _SETTINGS:
         if (value := stored[message].get(field, default)) != needed:
             raise _refusal(f"has {name} {_shown(value)}", _shown(needed))
-    for id_, type_ in enumerate(types):
+    ids = list(range(len(types)))
+    pieces: list[str] = processor.id_to_piece(ids)
+    scores: list[float] = processor.get_score(ids)
+    for id_, type_, piece, score in zip(ids, types, pieces, scores, strict=True):
         allowed = (_SPECIAL_TYPES[id_],) if id_ < len(_SPECIAL_TYPES) else ("normal", "byte")
-        piece: str = processor.id_to_piece(id_)
         if type_ not in allowed:
             raise _refusal(f"has the piece {piece!r:.60} of type {type_}", f"{' or '.join(allowed)} there")
         if _WORD_START in piece[1:]:
             raise _refusal(f"has the piece {piece!r:.60} with a space in it", "spaces only where a piece begins")
-        if kind == "unigram" and abs(score := processor.get_score(id_)) > _MOST_LOG:
+        if kind == "unigram" and abs(score) > _MOST_LOG:
             raise _refusal(
                 f"has the piece {piece!r:.60} with the log-probability {score:g}", f"one within {_MOST_LOG:g} of zero"
             )
@@ -113,30 +115,29 @@ def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
     See https://protobuf.dev/programming-guides/encoding.
     """
     position = 0
-
-    def varint() -> int:
-        nonlocal position
-        if (byte := message[position]) < 0x80:  # almost all of them, in a model of thousands of pieces
-            position += 1
-            return byte
-        value = shift = 0
-        while True:
-            byte = message[position]
-            position += 1
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value
-            shift += 7
-
     while position < len(message):
-        number, wire_type = divmod(varint(), 8)
+        tag, position = _varint(message, position)
+        number, wire_type = divmod(tag, 8)
         if wire_type == 0:
-            yield number, varint()
+            value, position = _varint(message, position)
+            yield number, value
         elif wire_type == 2:
-            size = varint()
+            size, position = _varint(message, position)
             yield number, message[position : position + size]
             position += size
         elif wire_type in _SIZES:
             position += _SIZES[wire_type]  # scores, which are read elsewhere, and what SentencePiece ignores
         else:
             raise _refusal("has groups of fields", "none")
+
+
+def _varint(message: bytes, position: int) -> tuple[int, int]:
+    """The number that begins at a position, in groups of seven bits, and the position after it."""
+    value = shift = 0
+    while True:
+        byte = message[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, position
+        shift += 7

@@ -148,8 +148,8 @@ def model(request: pytest.FixtureRequest) -> Seq2Seq:
 
 
 @pytest.fixture(params=covering(ROWS, choices, pairs=False))
-def searched(request: pytest.FixtureRequest) -> Seq2Seq:
-    """Fewer of these models, for searches of a dozen steps: the laws of a single step hold for all."""
+def typical(request: pytest.FixtureRequest) -> Seq2Seq:
+    """Fewer of these models, one with each choice, for laws that follow from a step's or that take a search."""
     made: Seq2Seq = ROWS[request.param]()
     return made
 

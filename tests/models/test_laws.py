@@ -24,12 +24,12 @@ LOG_PROB = 64 * torch.finfo(torch.float32).eps
 
 
 @pytest.mark.usefixtures("check_annotations")
-def test_all_tensors_have_the_types_and_sizes_of_their_annotations(model, sentences):
+def test_all_tensors_have_the_types_and_sizes_of_their_annotations(typical, sentences):
     source, mask, target = sentences
-    assert model(source, mask, target, watch=lambda *_: None).shape == (3, 6, 23)
-    memory = model.encode(source, mask)
-    model.attending_step(target[:, :1], model.start(memory, beams=1), memory)
-    assert len(BeamSearch(beam_size=2, constraints=Constraints(max_length=3))(model, source, mask)) == 3
+    assert typical(source, mask, target, watch=lambda *_: None).shape == (3, 6, 23)
+    memory = typical.encode(source, mask)
+    typical.attending_step(target[:, :1], typical.start(memory, beams=1), memory)
+    assert len(BeamSearch(beam_size=2, constraints=Constraints(max_length=3))(typical, source, mask)) == 3
 
 
 def test_step_by_step_equals_the_whole_forward(model, sentences, close):
@@ -55,29 +55,29 @@ def test_a_step_without_gradients_is_the_same_and_leaves_the_features_alone(mode
     assert torch.equal(features, given)
 
 
-def test_an_attending_step_is_a_step_that_also_returns_its_weights(model, sentences, close):
+def test_an_attending_step_is_a_step_that_also_returns_its_weights(typical, sentences, close):
     source, mask, target = sentences
     seen = {}
-    model(source, mask, target, watch=lambda site, layer, weights, _: seen.update({(site, layer): weights}))
+    typical(source, mask, target, watch=lambda site, layer, weights, _: seen.update({(site, layer): weights}))
     last = max(layer for site, layer in seen if site == "cross")
-    memory = model.encode(source, mask)
-    plain, shown = model.start(memory, beams=1), model.start(memory, beams=1)
+    memory = typical.encode(source, mask)
+    plain, shown = typical.start(memory, beams=1), typical.start(memory, beams=1)
     for t in range(target.shape[1]):
-        log_probs, plain = model.step(target[:, t : t + 1], plain, memory)
-        again, weights, shown = model.attending_step(target[:, t : t + 1], shown, memory)
+        log_probs, plain = typical.step(target[:, t : t + 1], plain, memory)
+        again, weights, shown = typical.attending_step(target[:, t : t + 1], shown, memory)
         close(again, log_probs, atol=1e-10)
         close(weights[:, 0], seen["cross", last].mean(dim=1)[:, t])
 
 
-def test_beams_are_independent_prefixes_of_their_sentence(searched, sentences, close):
+def test_beams_are_independent_prefixes_of_their_sentence(typical, sentences, close):
     source, mask, _ = sentences
     prefixes = torch.randint(4, 23, (3, 2, 20), generator=torch.Generator().manual_seed(1))
-    memory = searched.encode(source, mask)
-    state = searched.start(memory, beams=2)
+    memory = typical.encode(source, mask)
+    state = typical.start(memory, beams=2)
     for t in range(20):  # longer than a block of the cache
-        log_probs, state = searched.step(prefixes[:, :, t], state, memory)
+        log_probs, state = typical.step(prefixes[:, :, t], state, memory)
     for beam in range(2):
-        whole = searched(source, mask, prefixes[:, beam])[:, -1].log_softmax(dim=-1)
+        whole = typical(source, mask, prefixes[:, beam])[:, -1].log_softmax(dim=-1)
         close(log_probs[:, beam].double(), whole, atol=LOG_PROB)
 
 
@@ -94,10 +94,10 @@ def test_selected_rows_continue_unchanged(model, sentences, close):
         close(log_probs[:, beam].double(), model(source, mask, prefix)[:, -1].log_softmax(-1), atol=LOG_PROB)
 
 
-def test_padding_changes_nothing(model, sentences, close):
+def test_padding_changes_nothing(typical, sentences, close):
     source, mask, target = sentences
     wider = torch.nn.functional.pad(source, (0, 4), value=PAD)
-    close(model(wider, torch.nn.functional.pad(mask, (0, 4), value=False), target), model(source, mask, target))
+    close(typical(wider, torch.nn.functional.pad(mask, (0, 4), value=False), target), typical(source, mask, target))
 
 
 def test_blocked_keys_change_nothing(model, sentences, close):
@@ -107,18 +107,18 @@ def test_blocked_keys_change_nothing(model, sentences, close):
     close(model(other, mask, target), model(source, mask, target))
 
 
-def test_unblocked_keys_change_the_result(model, sentences):
+def test_unblocked_keys_change_the_result(typical, sentences):
     source, mask, target = sentences
     other = source.clone()
     other[0, 6] = 4 + (source[0, 6] - 3) % 15
-    assert not torch.allclose(model(other, mask, target)[0], model(source, mask, target)[0])
+    assert not torch.allclose(typical(other, mask, target)[0], typical(source, mask, target)[0])
 
 
-def test_a_future_token_does_not_change_earlier_positions(model, sentences, close):
+def test_a_future_token_does_not_change_earlier_positions(typical, sentences, close):
     source, mask, target = sentences
     other = target.clone()
     other[:, 4:] = 4 + (target[:, 4:] - 3) % 19
-    before, after = model(source, mask, target), model(source, mask, other)
+    before, after = typical(source, mask, target), typical(source, mask, other)
     close(after[:, :4], before[:, :4])
     assert not torch.allclose(after[:, 4], before[:, 4])
 
@@ -131,49 +131,51 @@ def test_a_batch_of_n_equals_n_batches_of_one(model, sentences, close):
         close(alone[0], whole[i])
 
 
-def test_beam_one_is_the_stepwise_argmax(searched, sentences):
+def test_beam_one_is_the_stepwise_argmax(typical, sentences):
     source, mask, _ = sentences
     limit = 2 * source.shape[1] + 10
-    memory = searched.encode(source, mask)
-    state, tokens, chosen = searched.start(memory, beams=1), torch.full((3, 1), BOS), []
+    memory = typical.encode(source, mask)
+    state, tokens, chosen = typical.start(memory, beams=1), torch.full((3, 1), BOS), []
     for _ in range(limit):
-        log_probs, state = searched.step(tokens, state, memory)
+        log_probs, state = typical.step(tokens, state, memory)
         log_probs[..., [PAD, UNK, BOS]] = -torch.inf
         tokens = log_probs.argmax(dim=-1)
         chosen.append(tokens)
     search = BeamSearch(beam_size=1)
-    for i, (found,) in enumerate(search(searched, source, mask)):
+    for i, (found,) in enumerate(search(typical, source, mask)):
         greedy = torch.cat(chosen, dim=1)[i].tolist()[: int(2 * mask[i].sum()) + 9]  # then EOS is all that is left
         assert found.ids == (greedy[: greedy.index(EOS)] if EOS in greedy else greedy)
 
 
-def test_watching_changes_no_result_and_sees_distributions(model, sentences, close):
+def test_watching_changes_no_result_and_sees_distributions(typical, sentences, close):
     source, mask, target = sentences
     seen = {}
-    watched = model(source, mask, target, watch=lambda site, layer, weights, _: seen.update({(site, layer): weights}))
-    close(watched, model(source, mask, target))
+    watched = typical(source, mask, target, watch=lambda site, layer, weights, _: seen.update({(site, layer): weights}))
+    close(watched, typical(source, mask, target))
     assert ("cross", 0) in seen
     for (site, _), weights in seen.items():
         rows = weights if site == "decoder_self" else weights.masked_fill(mask[:, None, None, :], 0)
         assert site == "decoder_self" or rows.eq(0).all(), "weight on padding"
         sums = weights.sum(dim=-1)
-        if site in own_past(model):
+        if site in own_past(typical):
             assert sums[:, :, 0].eq(0).all(), "the first position has no past"
             sums = sums[:, :, 1:]
-        if site == "cross" and any(isinstance(m, LocalP) and not m.renormalize for m in model.modules()):
+        if site == "cross" and any(isinstance(m, LocalP) and not m.renormalize for m in typical.modules()):
             assert sums.gt(0).all()
             assert sums.lt(1).all(), "the Gaussian takes its share"
         else:
             close(sums, torch.ones_like(sums))
 
 
-def test_the_sites_are_exactly_those_watched_and_described(model, sentences):
+def test_the_sites_are_exactly_those_watched_and_described(typical, sentences):
     seen, attending = [], []
-    attentions = [attention for layers in model.sites.values() for attention in layers]
+    attentions = [attention for layers in typical.sites.values() for attention in layers]
     for attention in attentions:
         attention.register_forward_pre_hook(lambda module, _: attending.append(module))
-    model(*sentences, watch=lambda site, *_: seen.append(site))
-    assert list(dict.fromkeys(seen)) == list(model.sites) == [site for site in model.queries if site in model.sites]
+    typical(*sentences, watch=lambda site, *_: seen.append(site))
+    assert (
+        list(dict.fromkeys(seen)) == list(typical.sites) == [site for site in typical.queries if site in typical.sites]
+    )
     assert set(attending) == set(attentions)
 
 
@@ -221,59 +223,59 @@ def not_asked(model):
     return names
 
 
-def test_training_drops_units_and_evaluation_does_not(model, sentences):
+def test_training_drops_units_and_evaluation_does_not(typical, sentences):
     source, mask, target = sentences
-    assert model(source, mask, target).equal(model(source, mask, target))
-    model.train()
-    assert not model(source, mask, target).equal(model(source, mask, target))
+    assert typical(source, mask, target).equal(typical(source, mask, target))
+    typical.train()
+    assert not typical(source, mask, target).equal(typical(source, mask, target))
 
 
-def test_maps_of_a_whole_sentence_equal_those_of_its_steps(model, sentences, close):
+def test_maps_of_a_whole_sentence_equal_those_of_its_steps(typical, sentences, close):
     source, mask, target = sentences
     whole, steps = {}, []
-    model(source, mask, target, watch=lambda site, layer, weights, _: whole.update({(site, layer): weights}))
-    memory = model.encode(source, mask)
-    state = model.start(memory, beams=1)
+    typical(source, mask, target, watch=lambda site, layer, weights, _: whole.update({(site, layer): weights}))
+    memory = typical.encode(source, mask)
+    state = typical.start(memory, beams=1)
     for tokens in target.split(1, dim=1):
         seen = {}
         watch = partial(lambda seen, site, layer, weights, _: seen.update({(site, layer): weights}), seen)
-        _, state = model.step(tokens, state, memory, watch)
+        _, state = typical.step(tokens, state, memory, watch)
         steps.append(seen)
     for place, weights in whole.items():
         if place[0] == "cross":
             close(torch.cat([step[place] for step in steps], dim=2), weights)
 
 
-def test_maps_of_a_prefix_are_the_first_rows(model, sentences, close):
+def test_maps_of_a_prefix_are_the_first_rows(typical, sentences, close):
     source, mask, target = sentences
     whole, part = {}, {}
-    model(source, mask, target, watch=lambda site, layer, weights, _: whole.update({(site, layer): weights}))
-    model(source, mask, target[:, :3], watch=lambda site, layer, weights, _: part.update({(site, layer): weights}))
+    typical(source, mask, target, watch=lambda site, layer, weights, _: whole.update({(site, layer): weights}))
+    typical(source, mask, target[:, :3], watch=lambda site, layer, weights, _: part.update({(site, layer): weights}))
     assert whole.keys() == part.keys()
     for (site, layer), weights in whole.items():
         rows = weights if site == "encoder_self" else weights[:, :, :3]
         close(part[site, layer], rows[..., :3] if site == "decoder_self" else rows)
 
 
-def test_a_view_contains_the_blocked_keys_and_the_gaussian(model, sentences, close):
+def test_a_view_contains_the_blocked_keys_and_the_gaussian(typical, sentences, close):
     source, mask, target = sentences
     seen = []
-    model(source, mask, target, watch=lambda site, layer, weights, visible: seen.append((site, weights, visible)))
+    typical(source, mask, target, watch=lambda site, layer, weights, visible: seen.append((site, weights, visible)))
     for site, weights, visible in seen:
         assert weights.masked_fill(visible.mask, 0).eq(0).all(), "weight on what the window blocks"
-        with_keys = weights[:, :, 1:] if site in own_past(model) else weights
+        with_keys = weights[:, :, 1:] if site in own_past(typical) else weights
         assert with_keys.gt(0).any(dim=-1).all()
-        local = any(isinstance(m, (LocalM, LocalP)) for m in model.modules())
+        local = any(isinstance(m, (LocalM, LocalP)) for m in typical.modules())
         assert (visible.center is not None) == (local and site == "cross")
         if visible.log_prior is not None and not visible.renormalized:
             shares = (weights / visible.log_prior.exp()).sum(dim=-1)
             close(shares, torch.ones_like(shares))
 
 
-def test_the_fused_and_the_explicit_path_give_the_same_translations(searched, sentences, monkeypatch):
+def test_the_fused_and_the_explicit_path_give_the_same_translations(typical, sentences, monkeypatch):
     source, mask, _ = sentences
     found = []
     for fused in (True, False):
         monkeypatch.setattr(fused_attention, "prefers_fused", lambda *_, fused=fused: fused)
-        found.append([found.ids for beam in BeamSearch(beam_size=3)(searched, source, mask) for found in beam])
+        found.append([found.ids for beam in BeamSearch(beam_size=3)(typical, source, mask) for found in beam])
     assert found[0] == found[1]

@@ -36,7 +36,7 @@ def main() -> int:
     memory = Path("/dev/shm")
     with TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
         workshop = Workshop(Path(folder))
-        for name, target in workshop.targets().items():
+        for name, target in workshop.targets.items():
             if arguments.targets and name not in arguments.targets:
                 continue
             counts, started = Counter[str](), time.monotonic()

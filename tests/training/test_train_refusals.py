@@ -13,6 +13,12 @@ from nmt.errors import Mistake
 from nmt.training.origin import stored_keys
 
 
+@pytest.fixture(scope="module")
+def stored_yaml(job: Callable[..., Job]) -> str:
+    """The config.yaml of a run."""
+    return yaml.safe_dump(stored_keys(job("train").config))
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -132,10 +138,10 @@ from nmt.training.origin import stored_keys
     ],
 )
 def test_what_cannot_be_trained_is_refused_before_a_run_directory_is_made(
-    job: Callable[..., Job], corpus_copy: Path, changes: dict[str, Any], message: str
+    job: Callable[..., Job], corpus_copy: Path, stored_yaml: str, changes: dict[str, Any], message: str
 ) -> None:
     (corpus_copy / "run").mkdir(exist_ok=True)
-    (corpus_copy / "run" / "config.yaml").write_text(yaml.safe_dump(stored_keys(job("train").config)))
+    (corpus_copy / "run" / "config.yaml").write_text(stored_yaml)
     (corpus_copy / "run" / "model.safetensors").write_bytes(b"")
     (corpus_copy / "run" / "metrics.json").write_text('{"finished": true, "steps": 9}')
     with pytest.raises(Mistake, match=message):
