@@ -43,12 +43,12 @@ class Edit:
     def __call__(self, weights: Weights, visible: VisibleKeys, positions: Int[Tensor, "#batch queries"]) -> Weights:
         """The edited weights; `positions` are the positions of the queries."""
         heads = torch.arange(weights.shape[1], device=weights.device)
-        chosen = torch.ones_like(heads, dtype=torch.bool) if self.head is None else heads == self.head
-        chosen = chosen[:, None, None]
+        of_head = torch.ones_like(heads, dtype=torch.bool) if self.head is None else heads == self.head
+        edited = of_head[:, None, None]
         if self.steps is not None:
             steps = torch.tensor(list(self.steps), dtype=positions.dtype, device=positions.device)
-            chosen = chosen & torch.isin(positions, steps)[:, None, :, None]
-        return torch.where(chosen, self.change(weights, visible), weights)
+            edited = edited & torch.isin(positions, steps)[:, None, :, None]
+        return torch.where(edited, self.change(weights, visible), weights)
 
 
 class Off(Change):
@@ -136,7 +136,7 @@ class Zeroed(Change):
 
 @dataclass(frozen=True)
 class OfHead(Change):
-    """Uses the weights of another head of the same layer."""
+    """Uses the weights of another head of the same layer, even for keys outside this head's own window."""
 
     head: int
 

@@ -46,9 +46,9 @@ def stem(name: str) -> str | None:
 def extract(archive: Path, folder: Path, most_bytes: int) -> list[Path]:
     """Extracts an archive into a new folder and returns the paths of its files.
 
-    The folder appears only if the whole archive could be extracted. Raises Mistake if it exists already, and
-    ValueError if the archive is damaged, contains anything except files and folders, would write outside the folder, or
-    contains more than `most_bytes` bytes or 100,000 files.
+    The folder appears only if the whole archive could be extracted. Raises Mistake if it exists already, and if the
+    archive is damaged, contains anything except files and folders, would write outside the folder, or contains more
+    than `most_bytes` bytes or 100,000 files.
     """
     if folder.exists():
         raise Mistake(f"{folder} exists, so {archive} cannot be extracted; delete it, or choose another out=.")

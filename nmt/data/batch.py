@@ -1,4 +1,4 @@
-"""Sentences as padded tensors. Padding masks are made here and nowhere else."""
+"""Sentences as padded tensors, and their masks."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -8,7 +8,6 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from nmt.data.example import Example, TokenizedPair
-from nmt.errors import Mistake
 from nmt.text import BOS, EOS, PAD
 
 
@@ -124,15 +123,15 @@ def separated(batch: Batch) -> list[Example]:
 def pad_source(ids: Sequence[Sequence[int]]) -> tuple[Int[Tensor, "batch source"], Bool[Tensor, "batch source"]]:
     """Appends EOS to the source sentences and pads them. Also returns their mask, which is True at pieces and EOS.
 
-    Raises Mistake if there are no sentences.
+    Raises ValueError if there are no sentences.
     """
     source = pad([[*row, EOS] for row in ids])
     return source, source != PAD
 
 
 def pad(rows: Sequence[Sequence[int]]) -> Int[Tensor, "batch length"]:
-    """Pads rows of ids to the length of the longest. Raises Mistake if there are none."""
+    """Pads rows of ids to the length of the longest. Raises ValueError if there are none."""
     if not rows:
-        raise Mistake("A batch needs at least one sentence.")
+        raise ValueError("A batch needs at least one sentence.")
     longest = max(map(len, rows))
     return torch.tensor([[*row, *[PAD] * (longest - len(row))] for row in rows], dtype=torch.long)

@@ -41,7 +41,7 @@ class Chunk:
 
     @cached_property
     def digest(self) -> str:
-        """Tells the chunk from every other one."""
+        """Identifies the chunk by its content."""
         sides = [side.encode() for side in (self.sources, self.targets)]
         described = repr((self.corpus, self.documents, len(sides[0])))
         return blake2b(b"".join([*sides, described.encode()]), digest_size=16).hexdigest()

@@ -135,7 +135,9 @@ def training_dataset(
     models = [(tokenizer.model, tokenizer.tone_marks) for tokenizer in tokenizers]
     sources = Sources(files, cache_dir)
     digests = [sources.digests[path] for path in files]
-    key = content_key([_FORMAT, len(prefixes), documents, digests, models, filters])
+    # The languages decide which filters apply, so the same files in another direction are another dataset.
+    bounded = [documents and document_file(prefix, direction) is not None for prefix in (*prefixes, *exclude)]
+    key = content_key([_FORMAT, direction, len(prefixes), documents, bounded, digests, models, filters])
     # The finished chunks of an interrupted command; only the process that fills the folder writes them.
     parts = cache_dir / "datasets" / f".{key}.chunks"
     fill = partial(

@@ -37,7 +37,10 @@ NO_CONTEXT = ContextWindow()
 
 
 def document_file(prefix: str, direction: Direction) -> Path | None:
-    """The path of a corpus's PREFIX.doc, or None if it has none, as a table. Raises Mistake for a missing corpus."""
+    """The path of a corpus's PREFIX.doc, or None if it has none; a table never has one.
+
+    Raises Mistake for a missing corpus.
+    """
     if is_table(prefix):
         return None
     path = uncompressed(corpus_files(prefix, direction)[0]).with_suffix(".doc")

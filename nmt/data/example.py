@@ -11,7 +11,7 @@ class Example(NamedTuple):
     """A sentence pair as ids, without BOS and EOS."""
 
     number: int
-    """Its index in the corpus, from 0."""
+    """Its line in a validation or test corpus, or its index among the kept training pairs of all corpora, from 0."""
     source: Sequence[int]
     target: Sequence[int]
     earlier: Sequence[TokenizedPair] = ()

@@ -20,8 +20,8 @@ class Filters:
     max_tokens: largest allowed length of a side, in pieces, including EOS.
     max_ratio: largest allowed ratio of the longer to the shorter side, in pieces, including EOS.
     drop_duplicates: keep only the first of identical pairs.
-    drop_overlap: drop a pair whose source or target is also in the held-out corpora, whatever its case, punctuation
-        and spaces there.
+    drop_overlap: drop a pair whose source or target is also in the held-out corpora, ignoring case, punctuation and
+        spaces.
     drop_swapped: drop a pair whose sides are in each other's language, if one language is Vietnamese.
     Raises Mistake for limits that no pair can satisfy.
     """

@@ -102,15 +102,21 @@ def _loaded(name: str, config: str | None) -> Any:
         if isinstance(error, OSError) and error.errno:
             raise
         # A missing and an unknown configuration are a ValueError, like much else: the list of them decides.
-        if isinstance(error, ValueError):
-            known = datasets.get_dataset_config_names(name)
-            if (config or datasets.get_dataset_default_config_name(name)) not in known:
-                raise Mistake(f"Dataset '{name}' needs another hub_config: {_shortened(error)}") from error
+        if isinstance(error, ValueError) and not _has_configuration(name, config):
+            raise Mistake(f"Dataset '{name}' needs another hub_config: {_shortened(error)}") from error
         if name.startswith(_FOLDER_PREFIXES):
             advice = "Check the files in the folder."
         else:
             advice = "Check its name and the network connection."
         raise DownloadFailed(f"Dataset '{name}' could not be loaded. {advice} {_shortened(error)}") from error
+
+
+def _has_configuration(name: str, config: str | None) -> bool:
+    """Whether a dataset has the configuration, by default its own default; true if it does not even list them."""
+    try:
+        return (config or datasets.get_dataset_default_config_name(name)) in datasets.get_dataset_config_names(name)
+    except Exception:  # of any library: the dataset cannot be read at all, so its configuration is not to blame
+        return True
 
 
 def _shortened(error: Exception) -> str:

@@ -11,6 +11,7 @@ from nmt.data.language_checks import Check, swapped_check
 from nmt.data.seen_texts import SeenTexts
 from nmt.text import changes, normalize
 from nmt.text.normalize import without_punctuation
+from nmt.text.sentences import SENTENCE_END
 from nmt.text.tone_marks import tone_mark_styles
 
 OLD_TONE_MARKS, NEW_TONE_MARKS = "old tone marks, as in hòa", "new tone marks, as in hoà"
@@ -18,7 +19,7 @@ OLD_TONE_MARKS, NEW_TONE_MARKS = "old tone marks, as in hòa", "new tone marks, 
 MANY_WORDS, MANY_TIMES, MANY_SENTENCES = 100, 3, 2
 
 _ENTITY = re.compile(r"&(?:\w+|#\d+);")
-_SENTENCE_END = re.compile(r"[.!?…][\"'”’)]*(?:\s|$)")
+_SENTENCE_END = re.compile(rf"{SENTENCE_END}(?:\s|$)")
 _QUOTES = re.compile('["“”„«»]|&quot;')
 _DETACHED = re.compile(r"(?<!\S)[.,!?;:](?!\S)")
 

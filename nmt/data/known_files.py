@@ -23,7 +23,7 @@ from nmt.files import write_json
 from nmt.text.lines import iter_lines, may_be_cut
 
 ReadLines = Callable[[Path], Iterator[str]]
-"""How the lines of a file are read: `iter_lines`, or what yields the same lines and checks or records the file."""
+"""A function that yields a file's lines: `iter_lines`, or one that also checks or records the file."""
 
 # A file that changes twice within one tick of the file system's clock has the same time after both changes.
 _SETTLED = 2.0  # seconds
@@ -44,7 +44,7 @@ class _State(NamedTuple):
     values: dict[str, int]
     """They change whenever the file is written or replaced, even if its times are set back afterwards."""
     settled: bool
-    """Whether any later change gives the file other times."""
+    """Whether any later change gives the file different times."""
 
 
 class Sources:

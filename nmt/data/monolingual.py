@@ -51,7 +51,7 @@ class Lines:
         """Yields each line, normalized and in the style. With `to_end`, the lines that follow are read as well."""
         lines = read(self.file)
         for line in islice(lines, self.start, self.end):
-            yield normalize(line) if self.tone_marks is None else with_tone_marks(normalize(line), self.tone_marks)
+            yield with_tone_marks(normalize(line), self.tone_marks)
         if to_end:
             for _ in lines:
                 pass
@@ -109,7 +109,7 @@ class LineFilters:
     """Which training lines are kept: lines that are not empty and have at most `max_tokens` pieces, including EOS.
 
     drop_duplicates: keep only the first of identical lines; drop_overlap: drop lines that also occur among the
-    validation or excluded lines, whatever their case, punctuation and spaces there.
+    validation or excluded lines, ignoring case, punctuation and spaces.
     """
 
     max_tokens: int

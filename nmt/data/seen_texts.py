@@ -1,4 +1,4 @@
-"""Which texts of a corpus have occurred before, in 8 bytes for each of them, and 16 at the peak."""
+"""Which texts of a corpus have occurred before, using 8 bytes per text, 16 at the peak."""
 
 import hashlib
 

@@ -49,7 +49,7 @@ def split_corpus(
     documents = read_documents(prefix, direction)
     hashes = _side_hashes(prefix, direction, seed, documents=documents)
     sizes = [round(size * len(hashes)) if size < 1 else int(size) for size in (valid, test)]
-    parts = assign_parts(hashes, *sizes)
+    parts = assign_parts(hashes, sizes[0], sizes[1], "pairs" if documents is None else "documents")
     if documents is not None:
         parts = parts[documents]
         _leave_out_held_out_lines(parts, _side_hashes(prefix, direction, seed, documents=None))
@@ -67,12 +67,14 @@ def split_corpus(
     return dict(zip((*PARTS, "left out"), counts, strict=True))
 
 
-def assign_parts(hashes: UInt64[np.ndarray, "pairs 2"], valid: int, test: int) -> Int8[np.ndarray, " pairs"]:
+def assign_parts(
+    hashes: UInt64[np.ndarray, "pairs 2"], valid: int, test: int, unit: str = "pairs"
+) -> Int8[np.ndarray, " pairs"]:
     """The part of each pair: an index into PARTS, or len(PARTS) for a duplicate of a held-out pair.
 
     A held-out pair shares neither its source nor its target with any other pair, except duplicates of itself. The hash
     of a pair decides whether it is held out, so most of the choice stays the same when a corpus grows. Raises
-    Mistake if there are too few such pairs.
+    Mistake if there are too few such pairs, which it calls by the `unit` of a row.
     """
     source, target = hashes.T
     # Not symmetric, so that a pair and the same pair with its sides swapped differ. The product wraps around at 2^64.
@@ -85,8 +87,8 @@ def assign_parts(hashes: UInt64[np.ndarray, "pairs 2"], valid: int, test: int) -
     candidates = first[alone]
     if valid + test > len(candidates):
         raise Mistake(
-            f"split.valid and split.test ask for {valid + test:,} pairs, but only {len(candidates):,} of "
-            f"{len(hashes):,} pairs share no line with another pair; lower them."
+            f"split.valid and split.test ask for {valid + test:,} {unit}, but only {len(candidates):,} of "
+            f"{len(hashes):,} {unit} share no line with another one; lower them."
         )
     # The sum makes both directions choose the same pairs.
     chosen = candidates[np.argsort(source[candidates] + target[candidates], kind="stable")][: valid + test]

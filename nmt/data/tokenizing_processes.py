@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, suppress
 from hashlib import blake2b
@@ -36,7 +36,7 @@ _SIZE = 8  # bytes
 
 
 def number_of_processes() -> int:
-    """The cores that this process and those that wait for it may use: OMP_NUM_THREADS for each, by default all."""
+    """The cores that this process and those that wait for it may use, at most 16: OMP_NUM_THREADS for each, or all."""
     cores = usable_cores()
     if os.environ.get("OMP_NUM_THREADS"):
         cores = min(cores, threads_of_process() * int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
@@ -71,24 +71,12 @@ def tokenized_chunks(
 
     if processes == 1:
         for chunk in all_chunks():
-            kept = _kept(folder, chunk)
-            if kept is None:
-                kept = tokenizing(chunk).packed()
-                _keep(folder, chunk, kept)
-            yield chunk, TokenizedChunk.unpacked(kept)
+            yield chunk, TokenizedChunk.unpacked(_stored_or(folder, chunk, lambda chunk: tokenizing(chunk).packed()))
         return
     with closing(_Processes(processes, tokenizing)) as pool:
-
-        def done(chunk: Chunk) -> bytes:
-            kept = _kept(folder, chunk)
-            if kept is None:
-                kept = pool.packed(chunk)
-                _keep(folder, chunk, kept)
-            return kept
-
         waiting = deque[tuple[Chunk, Future[bytes]]]()
         for chunk in all_chunks():
-            waiting.append((chunk, pool.threads.submit(done, chunk)))
+            waiting.append((chunk, pool.threads.submit(_stored_or, folder, chunk, pool.packed)))
             if len(waiting) >= _AHEAD * processes:
                 earliest, future = waiting.popleft()
                 yield earliest, TokenizedChunk.unpacked(future.result())
@@ -180,7 +168,16 @@ def _file(folder: Path, chunk: Chunk) -> Path:
     return folder / chunk.digest
 
 
-def _kept(folder: Path, chunk: Chunk) -> bytes | None:
+def _stored_or(folder: Path, chunk: Chunk, tokenize: Callable[[Chunk], bytes]) -> bytes:
+    """The tokenized chunk from its file in `folder`, or made and stored there."""
+    content = _stored(folder, chunk)
+    if content is None:
+        content = tokenize(chunk)
+        _store(folder, chunk, content)
+    return content
+
+
+def _stored(folder: Path, chunk: Chunk) -> bytes | None:
     """A chunk that an interrupted command has already tokenized. None if it was not reached, or its file is damaged."""
     try:
         content = _file(folder, chunk).read_bytes()
@@ -190,7 +187,7 @@ def _kept(folder: Path, chunk: Chunk) -> bytes | None:
     return content if blake2b(content, digest_size=_DIGEST).digest() == mark else None
 
 
-def _keep(folder: Path, chunk: Chunk, content: bytes) -> None:
+def _store(folder: Path, chunk: Chunk, content: bytes) -> None:
     # The digest shows whether the file is whole after a power cut, so no chunk has to wait for the disk.
     file = _file(folder, chunk)
     part = file.with_suffix(PART)

@@ -75,7 +75,7 @@ def learned_tokenizer(paths: Sequence[Path], settings: TokenizerSettings, cache_
 
     def fill(folder: Path) -> None:
         lines = (
-            normalize(line) if style is None else with_tone_marks(normalize(line), style)
+            with_tone_marks(normalize(line), style)
             for (_, path), (_, style) in zip(by_content, contents, strict=True)
             for line in sources.lines(path)
         )

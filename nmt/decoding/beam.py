@@ -51,9 +51,9 @@ class BeamSearch(BeamSettings, Stepwise):
     the heads, and sum_t a_ts is raised to at least 0.001. Each step considers the 2 x `beam_size` candidates with the
     highest log-probability. A candidate that ends in EOS is finished if it ranks among the first `beam_size`; the best
     `beam_size` of the others are extended further. The search for a sentence ends at the maximum length. It ends
-    earlier if `beam_size` hypotheses are finished and no unfinished one has a higher score so far than the best of
-    them, or if no unfinished hypothesis can still enter the `n_best` (see `_done`). The best hypothesis therefore does
-    not depend on `n_best`. Greedy search ends at the first EOS.
+    earlier if `beam_size` hypotheses are finished and no unfinished one has a higher score so far (without its coverage
+    penalty, which is at most 0) than the best of them, or if no unfinished hypothesis can still enter the `n_best` (see
+    `_done`). The best hypothesis therefore does not depend on `n_best`. Greedy search ends at the first EOS.
 
     `length_penalty` is alpha (0 turns it off), and `coverage_penalty` is beta. Raises Mistake if a setting is out of
     range.
@@ -158,7 +158,7 @@ class BeamSearch(BeamSettings, Stepwise):
 
         If a model is confident of a long translation, many poor short hypotheses finish before it does. Therefore
         `beam_size` finished hypotheses are enough only if no unfinished one scores higher than the best of them, where
-        an unfinished hypothesis is scored by its pieces so far.
+        an unfinished hypothesis is scored by its pieces so far, without its coverage penalty.
 
         Log-probabilities never increase, and the coverage penalty is at most 0. So a final score is bounded by the
         current log-probability divided by the largest length factor that is still possible, which is the factor of the

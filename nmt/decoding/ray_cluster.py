@@ -86,7 +86,7 @@ def _join_cluster(address: str | None, cores: int) -> None:
     else:
         try:
             ray.init(address)
-        # ValueError: what is no address. RpcError: nothing answers. RuntimeError: another version of Ray or Python.
+        # ValueError: not an address. RpcError: no answer. RuntimeError: another version of Ray or Python.
         except (ConnectionError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
             reason = _on_one_line(error.__cause__ or error)
             raise Mistake(

@@ -4,7 +4,7 @@ from nmt.errors import Mistake
 
 _LARGEST_RATIO = 1000
 _LONGEST = 100_000
-"""The largest lengths that a search can be told to reach, in pieces; no text has sentences of this length."""
+"""Upper limits of the length settings, in pieces; no text has sentences of this length."""
 _LARGEST_ALPHA, _LARGEST_BETA = 10, 1000
 
 BEAM_SEARCH = "nmt.decoding.beam.BeamSearch"

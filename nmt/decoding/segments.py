@@ -3,7 +3,9 @@
 import re
 from collections.abc import Callable
 
-_SENTENCE_END = re.compile(r"[.!?…][\"')\]”’»]* ")
+from nmt.text.sentences import SENTENCE_END
+
+_SENTENCE_END = re.compile(f"{SENTENCE_END} ")
 _SPACE = re.compile(" ")
 
 

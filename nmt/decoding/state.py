@@ -83,7 +83,7 @@ class Decodable(Protocol):
 def select_rows(tree: Any, rows: Int[Tensor, " rows"]) -> Any:
     """Indexes every tensor of a nested tuple by `rows` on axis 0; named tuples keep their type.
 
-    Raises Mistake for a leaf that is neither a tensor nor a tuple.
+    Raises TypeError for a leaf that is neither a tensor nor a tuple.
     """
     if isinstance(tree, Tensor):
         return tree.index_select(0, rows)

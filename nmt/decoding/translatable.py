@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
+from nmt.text.sentences import SENTENCE_END
 from nmt.text.tokenizer import Tokenizer
 
 # "4)" "(5)" "[6]" "a)" "(b)" "C)", digits drawn as keys, and bullets such as "-" and "•". Not "(I)" or "(A)", which may
@@ -31,7 +32,7 @@ _ADDRESS = re.compile(
     r"[!-~\u00a1-\u058f\u1e00-\u1fff]*",
     re.IGNORECASE,
 )
-_SENTENCE_END = re.compile(r"[.!?…][\"')\]”’»]*$")
+_SENTENCE_END = re.compile(f"{SENTENCE_END}$")
 # Characters that join or change the symbols beside them: variation selectors, joiners, tags of flags.
 _JOINERS = {*"\u200d\ufe0e\ufe0f\u20e3", *map(chr, range(0xE0020, 0xE0080))}
 # Symbols below this one, such as ° and ©, belong to the words beside them; so do units such as ㎡, and ㈱.

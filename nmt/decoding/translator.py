@@ -31,7 +31,7 @@ Report = Callable[[int, int], None]
 class Translation(NamedTuple):
     """A translation of one line; if the line was cut, `log_prob` and `score` are sums over its parts.
 
-    They are those of the text that the model wrote, and 0 if the whole line was copied.
+    Both belong to the text that the model wrote, and are 0 if the whole line was copied.
     """
 
     text: str

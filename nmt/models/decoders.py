@@ -57,7 +57,7 @@ class LSTMDecoder(RecurrentDecoder):
 
     def step(
         self,
-        cell: Callable[[Tensor, tuple[Hidden, Hidden]], tuple[Hidden, Hidden]],  # quantized, it is no nn.LSTMCell
+        cell: Callable[[Tensor, tuple[Hidden, Hidden]], tuple[Hidden, Hidden]],  # not nn.LSTMCell if quantized
         inputs: Float[Tensor, "rows input_dim"],
         previous: tuple[Hidden, Hidden],
         past: tuple[()],

@@ -42,7 +42,7 @@ class HierarchicalAttention(nn.Module):
     ) -> None:
         super().__init__()
         require_positive({"context.model.ffn_dim": ffn_dim})
-        require_heads("context.model.num_heads", num_heads, {"annotation": dim})
+        require_heads("context.model.num_heads", num_heads, {"state": dim})
         self.words, self.sentences = (
             MultiHeadAttention(level, dim, dim, num_heads, dropout) for level in (words, sentences)
         )
@@ -80,17 +80,19 @@ class HierarchicalAttention(nn.Module):
         of_sentences: list[Tensor] = []
         # s^j: every earlier sentence is a row of its own, with the queries of the current sentence.
         repeated = states.unsqueeze(1).expand(-1, number, -1, -1).flatten(0, 1)
-        memory = KeysValues(earlier.keys.flatten(0, 1), earlier.values.flatten(0, 1))
+        word_memory = KeysValues(earlier.keys.flatten(0, 1), earlier.values.flatten(0, 1))
         word_mask = earlier.mask.flatten(0, 1)[:, None, None, :]
-        watch = (lambda weights, visible: of_words.append(weights)) if watch_words else None
-        summaries = self.words(repeated, memory, word_mask, watch=watch).unflatten(0, (batch, number)).transpose(1, 2)
+        keep_words = (lambda weights, visible: of_words.append(weights)) if watch_words else None
+        summaries = (
+            self.words(repeated, word_memory, word_mask, watch=keep_words).unflatten(0, (batch, number)).transpose(1, 2)
+        )
 
         # d_t: every query has its own summaries of the sentences, so each query becomes a row of its own.
         exists = earlier.mask.any(dim=-1)
         sentence_mask = exists.repeat_interleave(queries, dim=0)[:, None, None, :]
         memory = self.sentences.project(summaries.flatten(0, 1))
-        watch = (lambda weights, visible: of_sentences.append(weights)) if watch_words or watch_sentences else None
-        attended = self.sentences(states.flatten(0, 1).unsqueeze(1), memory, sentence_mask, watch=watch)
+        keep = (lambda weights, visible: of_sentences.append(weights)) if watch_words or watch_sentences else None
+        attended = self.sentences(states.flatten(0, 1).unsqueeze(1), memory, sentence_mask, watch=keep)
         context = self.feed_forward(attended.view(batch, queries, -1))
         gate = torch.sigmoid(self.gate(torch.cat([states, context], dim=-1)))  # l
         mixed = gate * states + (1 - gate) * context  # h'_t

@@ -106,7 +106,7 @@ class Tokenizer:
 
     def respelled(self, text: str) -> str:
         """The normalized text in the tokenizer's style of tone marks, as `encode` reads it."""
-        return text if self.tone_marks is None else with_tone_marks(text, self.tone_marks)
+        return with_tone_marks(text, self.tone_marks)
 
     def encode(self, text: str) -> list[int]:
         """Ids of the pieces of a normalized line, without BOS and EOS."""

@@ -49,9 +49,9 @@ def tone_marks_of_file(path: Path, style: ToneMarks | None) -> ToneMarks | None:
     return tone_marks_of(uncompressed(path).suffix.removeprefix("."), style)
 
 
-def with_tone_marks(text: str, style: ToneMarks) -> str:
-    """The NFC text with the tone marks of Vietnamese syllables in one style; nothing else changes."""
-    if text.isascii():
+def with_tone_marks(text: str, style: ToneMarks | None) -> str:
+    """The NFC text with the tone marks of Vietnamese syllables in one style, or unchanged if the style is None."""
+    if style is None or text.isascii():
         return text
     return _PATTERNS[style].sub(lambda match: match["onset"] + _OTHER[style][match["rime"]], text)
 

@@ -1,1 +1,1 @@
-"""Training with Lightning: begin and resume prepare a run, and loop trains it and saves the best weights."""
+"""Training with Lightning: preparation makes a new, inherited or resumed run, and loop trains it."""

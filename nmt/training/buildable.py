@@ -56,18 +56,21 @@ def _warn_of_equal_passes(objective: Objective, model: Seq2Seq) -> None:
         )
 
 
-def built(key: str, part: Callable[..., Any], subject: Any) -> Any:
-    """The optimizer or schedule of `subject`. Raises Mistake if torch rejects a value of the node under `key`."""
+def built(key: str, constructor: Callable[..., Any], argument: Any) -> Any:
+    """The optimizer of some parameters, or the schedule of an optimizer, by what the node under `key` makes.
+
+    Raises Mistake if torch rejects a value of the node.
+    """
     try:
-        return part(subject)
+        return constructor(argument)
     except (ValueError, TypeError, LookupError, RuntimeError) as error:
         # torch checks some values and stumbles over others, such as betas=[0.9]. Only a class of torch, which gets
-        # nothing but the user's values, is spared its traceback: in any other class the error may be a bug.
-        target = getattr(part, "func", part)
+        # nothing but the user's values, gets no traceback: in any other class the error may be a bug.
+        target = getattr(constructor, "func", constructor)
         if isinstance(error, Mistake) or not target.__module__.startswith("torch."):
             raise
-        values = ", ".join(f"{name}={value}" for name, value in getattr(part, "keywords", {}).items())
-        # What torch checks is "Invalid learning rate: -1"; other errors are Python's own words, which name no value.
+        values = ", ".join(f"{name}={value}" for name, value in getattr(constructor, "keywords", {}).items())
+        # What torch checks is "Invalid learning rate: -1"; other errors are Python's messages, which name no value.
         reason = f": {str(error).rstrip('.')}" if str(error).startswith("Invalid ") else ""
         raise Mistake(
             f"The {key} cannot be built: {target.__name__} rejects a value of ({values}){reason}. Run the command with "

@@ -20,7 +20,7 @@ from nmt.errors import CheckFailed, Mistake
 from nmt.paths import check_writable
 
 _EXTRAS = ("wandb", "mlflow")
-"""The loggers that need a package, which has the name of the logger, as its extra has."""
+"""Loggers that need a package; package and extra have the logger's name."""
 _ERRORS = {
     "wandb": [("wandb.errors", "Error")],
     "mlflow": [("mlflow.exceptions", "MlflowException"), ("sqlalchemy.exc", "SQLAlchemyError")],

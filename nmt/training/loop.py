@@ -69,7 +69,7 @@ def writing(prepared: Prepared) -> Iterator[None]:
 
 
 def fit(prepared: Prepared) -> dict[str, Any]:
-    """Trains to the end and saves the best weights; returns the contents of metrics.json, except the scores.
+    """Trains to the end and saves the best weights; returns what this adds to metrics.json: steps, time, best score.
 
     In a distributed run, only the first process saves the weights; the others return an empty dict. Raises
     BatchTooLarge if memory runs out, CheckFailed if training cannot continue, and Stopped after a signal.
@@ -218,7 +218,7 @@ def step_as_text(error: NotFinite, prepared: Prepared) -> dict[str, Any]:
         "gradient_norm": str(error.norm),
         "sentences": [
             {
-                "index": example.number,
+                "training_pair": example.number,
                 "source": source.decode(example.source),
                 "target": target.decode(example.target),
             }

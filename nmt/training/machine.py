@@ -46,7 +46,7 @@ def choose_machine(settings: TrainerSettings) -> Machine:
     _check_tasks_per_node()
     try:
         trainer = build_trainer(settings, logger=False, enable_checkpointing=False)
-    # Nothing but the user's options is at stake here, whatever Lightning raises for one that it does not expect.
+    # Only the user's options can fail here, and Lightning has no single class for what it does not expect.
     except (MisconfigurationException, ValueError, TypeError, RuntimeError, ImportError) as error:
         refusal = " ".join(str(error).split())
         if settings.accelerator not in ("auto", "cpu"):
@@ -93,7 +93,7 @@ def _check_started(devices: int, nodes: int) -> None:
                 "others: write srun in front of the command."
             )
     else:
-        # Whoever starts the processes in another way says which machine this is.
+        # Other launchers set one of these variables.
         if nodes > 1 and not environment.keys() & {"NODE_RANK", "GROUP_RANK", "MASTER_ADDR"}:
             raise Mistake(
                 f"trainer.num_nodes is {nodes}, but nothing tells this process about the other machines, for which it "

@@ -34,15 +34,16 @@ def halving_batches(attempt: Callable[[Mapping[str, int]], None]) -> None:
 def batch_too_large(prepared: Prepared) -> Iterator[None]:
     """Turns an out-of-memory error, in any training process, into BatchTooLarge.
 
-    Its changes give steps of about the same size with less memory. Raises CheckFailed, which names a remedy, if there
-    are none: half a batch has been tried or is shorter than a sentence, steps would be lost, or other processes are
-    training too.
+    Its changes give steps of about the same size with less memory. Raises CheckFailed, which names a remedy, if they
+    cannot be tried: half a batch is shorter than a sentence, the batches have been halved already, steps would be lost,
+    or other processes are training too.
     """
-    with on_out_of_memory(lambda: _with_smaller_batches(prepared)):
+    with on_out_of_memory(lambda: _remedy(prepared)):
         yield
 
 
-def _with_smaller_batches(prepared: Prepared) -> Exception:
+def _remedy(prepared: Prepared) -> Exception:
+    """What to raise: BatchTooLarge, or CheckFailed if only the user can do something."""
     batch_tokens = prepared.settings.batching.batch_tokens
     changes = {
         "batching.batch_tokens": batch_tokens // 2,
@@ -50,13 +51,13 @@ def _with_smaller_batches(prepared: Prepared) -> Exception:
     }
     settings = " ".join(f"{key}={value}" for key, value in changes.items())
     message = f"Out of memory with batching.batch_tokens={batch_tokens}"
-    longest = int(prepared.data.training.lengths.max())
-    if prepared.changes or batch_tokens // 2 < longest:
+    longest = int(prepared.data.pairs.lengths.max())  # with the earlier sentences that the model reads
+    if batch_tokens // 2 < longest:
         return CheckFailed(
             f"{message}, and the longest sentence has {longest} tokens: start over with overwrite=true and a "
             "smaller model, or with a lower filters.max_tokens to leave out long sentences."
         )
-    if prepared.processes > 1 or list(prepared.run.checkpoints.glob("*.ckpt")):
+    if prepared.changes or prepared.processes > 1 or list(prepared.run.checkpoints.glob("*.ckpt")):
         return CheckFailed(f"{message}. Start over with {settings} overwrite=true, or resume=true with more memory.")
     logger.warning("Out of memory: starting over with %s.", settings)
     return BatchTooLarge(changes)

@@ -77,12 +77,12 @@ class Gradients:
         self.of = {parameter: torch.zeros_like(parameter) for parameter in parameters}
 
     def take_over(self) -> None:
-        """Copies what the parameters have as `grad`; None is 0."""
+        """Copies each parameter's `grad`, or zeros if it is None."""
         empty = [memory for parameter, memory in self.of.items() if parameter.grad is None]
         if empty:
             torch._foreach_zero_(empty)
         for parameter, memory in self.of.items():
-            # Gradients of Python are elsewhere: those of earlier batches of the same optimizer step.
+            # Gradients of earlier batches of the step that Python computed are in other memory.
             if parameter.grad is not None and parameter.grad is not memory:
                 memory.copy_(parameter.grad)
 
@@ -110,8 +110,8 @@ class RecordedStep:
             self._sums = {name: value.detach() for name, value in sums.items()}
 
         def backward() -> None:
-            # The loss is dropped, because with it autograd would keep nodes of the parameters that belong to the stream
-            # of this recording.
+            # The loss is dropped, because with it autograd would keep gradient-accumulation nodes created on the
+            # stream of this recording.
             with _without_autocast(batch):
                 self._trained = gradients.add(losses.pop())
 
@@ -215,8 +215,8 @@ class CudaRecorder:
         generator = torch.cuda.default_generators[torch.cuda.current_device()]
         graph, current, seed = torch.cuda.CUDAGraph(), torch.cuda.current_stream(), generator.initial_seed()
         torch.cuda.synchronize()
-        # A graph must not read casts of weights made outside of it; with them, autograd also keeps nodes of the
-        # parameters that belong to the stream of Python.
+        # A graph must not read casts of weights made outside of it; with them, autograd also keeps
+        # gradient-accumulation nodes created on Python's CUDA stream.
         torch.clear_autocast_cache()
         self._stream.wait_stream(current)
         try:

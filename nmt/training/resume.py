@@ -166,7 +166,7 @@ def check_corpora(before: Mapping[str, str], now: Mapping[str, str]) -> None:
     """Raises Mistake if the SHA-256 of a corpus file has changed since the run was started."""
     changed = [name for name, digest in now.items() if before.get(name, digest) != digest]
     if changed:
-        raise Mistake(f"{changed[0]} has changed since the run was started; start a new run.")
+        raise Mistake(f"{changed[0]} has changed since the run was started; restore the file, or start a new run.")
 
 
 def _given_keys(job: Job[Any], stored: Config) -> list[tuple[str, str]]:

@@ -57,7 +57,7 @@ def cosine(optimizer: Optimizer, warmup: int, steps: int | None, floor: float) -
     if steps is None or steps < 1:
         raise Mistake("schedule=cosine ends at trainer.max_steps: set it, or choose another schedule.")
     if not 0 <= floor <= 1:
-        raise Mistake(f"schedule.floor is {floor}; it must be between 0 and 1.")
+        raise Mistake(f"schedule.floor is {floor}; it must be from 0 to 1.")
     _at_least_one(warmup, "schedule.warmup")
     if warmup >= steps:
         raise Mistake(f"schedule.warmup is {warmup}, but training has {steps} steps: use a shorter warm-up.")
@@ -75,7 +75,9 @@ def plateau(optimizer: Optimizer, factor: float, patience: int, min_lr: float) -
     The scheduler is given a value to minimize (a loss, or a negated score).
     """
     if not 0 < factor < 1:
-        raise Mistake(f"schedule.factor is {factor}; it must be between 0 and 1.")
+        raise Mistake(f"schedule.factor is {factor}; it must be above 0 and below 1, such as 0.5.")
+    if patience < 0:
+        raise Mistake(f"schedule.patience is {patience}; it must be at least 0.")
     return ReduceLROnPlateau(optimizer, factor=factor, patience=patience, min_lr=min_lr, threshold_mode="abs")
 
 

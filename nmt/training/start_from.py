@@ -241,7 +241,10 @@ def take_weights(start: PretrainedRun, model: Seq2Seq) -> None:
     # Not strict, because the file contains only the encoder's weights; they have the same names in the model.
     unexpected = target.load_state_dict(encoder.state_dict(), strict=False).unexpected_keys
     if unexpected:
-        raise Mistake(f"{start.directory.weights} has weights that the model lacks, such as {unexpected[0]}.")
+        raise Mistake(
+            f"{start.directory.weights} has weights that the model lacks, such as {unexpected[0]}: copy "
+            "the run's own files back, or pretrain again."
+        )
 
 
 def start_weights(start: PretrainedRun | None, recorded: Config) -> Config:

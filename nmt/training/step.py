@@ -26,7 +26,7 @@ Sums = Mapping[str, Tensor]
 
 
 def batch_seed(seed: int, batch: int, rank: int) -> int:
-    """The seed of one batch's dropout: a 63-bit hash, so that neither resuming nor other batches affect it."""
+    """The seed of one batch's dropout, which resuming does not change; of 63 bits, because torch takes a signed one."""
     return keyed_seed(f"{seed}/{batch}/{rank}") >> 1
 
 
@@ -101,9 +101,10 @@ class OptimizerStep(LightningModule):
         scale = 1.0 if scaler is None else scaler.get_scale()
         factor = trainer.world_size / tokens
         norm = get_total_norm(gradients).item() / scale * factor
+        loss = means["train_loss"].item()
 
         # Finite? The loss scaler skips such steps itself, in `optimizer.step`, and then lowers its factor.
-        if math.isfinite(norm) or scaler is not None:
+        if (math.isfinite(norm) and math.isfinite(loss)) or scaler is not None:
             # Clip. One multiplication divides and clips; the 1e-6 is that of torch.nn.utils.clip_grad_norm_.
             clip = 1.0 if self.clips_by_value else min(1.0, self.clip_limit / (norm + 1e-6))
             torch._foreach_mul_(gradients, factor * clip)
@@ -112,7 +113,7 @@ class OptimizerStep(LightningModule):
         else:
             examples = [example for batch in batches for example in self.examples(batch)]
             examples = of_all_processes(examples, trainer.world_size)
-            error = NotFinite(steps_before + 1, means["train_loss"].item(), norm, examples, self.skipped_steps)
+            error = NotFinite(steps_before + 1, loss, norm, examples, self.skipped_steps)
             self.skipped_steps = skip_or_stop(error, self.max_skipped_steps)
             self.zero_grad(set_to_none=True)
 
@@ -128,8 +129,8 @@ class OptimizerStep(LightningModule):
     def _forward_and_backward(self, batch: Any) -> Sums:
         """Adds the gradients of a batch to those of the parameters; returns its sums.
 
-        The graph of the loss ends with this call: a later batch could not be recorded while it keeps nodes of the
-        parameters that belong to the stream of Python.
+        The graph of the loss ends with this call: a later batch could not be recorded while the graph keeps
+        gradient-accumulation nodes created on Python's CUDA stream.
         """
         recorded = None if self.recorded is None else self.recorded.find(batch)
         if recorded is not None:

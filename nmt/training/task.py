@@ -1,4 +1,4 @@
-"""What training computes and what a validation measures: the cross entropy per target token, in nats."""
+"""Training tasks: validation, counters and recorded steps for every kind of training, and the loss of translation."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -22,7 +22,7 @@ from nmt.training.step import OptimizerStep, Sums
 
 
 class TrainingTask(OptimizerStep):
-    """Adds validation and the counters stored in checkpoints."""
+    """An OptimizerStep with validation, CUDA graphs, and the counters stored in checkpoints."""
 
     counted: ClassVar = "target tokens"
     """What progress messages call the tokens to predict."""

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import torch
 from lightning import LightningModule, Trainer
 from lightning.pytorch.callbacks import Callback
 
@@ -16,7 +15,7 @@ from nmt.data.example import Example
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.binding import bind
 from nmt.decoding.translator import Translator
-from nmt.evaluation.scores import Bleu
+from nmt.evaluation.scores import headline_metrics
 from nmt.runs.engine import longest_source
 from nmt.runs.load import LoadedRun
 from nmt.scoring.references import is_tokenized, read_references
@@ -95,7 +94,7 @@ class ValidationBleu(Callback):
     def _show(self, trainer: Trainer, outputs: Sequence[str]) -> None:
         step = trainer.global_step
         distinct = len(set(outputs))
-        if self._validations > 1 and distinct <= max(1, _COLLAPSED * len(outputs)):
+        if self._validations > 1 and len(outputs) > 1 and distinct <= max(1, _COLLAPSED * len(outputs)):
             logger.warning(
                 "step %d: the outputs have collapsed (%d sentences, distinct translations: %d); if this persists, "
                 "lower optimizer.lr or raise schedule.warmup.",
@@ -131,8 +130,7 @@ def translation_validations(run: LoadedRun, validation: Sequence[Example]) -> li
         source_language=settings.direction.source,
     )
     # The BLEU of corpus_scores without its confidence interval, whose 1,000 resamples take longer than translating.
-    of_tokens = is_tokenized(settings.data.tokenized, valid.target)
-    metric = Bleu(tokenize="none" if of_tokens else "13a", force=True)
+    metric = headline_metrics(is_tokenized(settings.data.tokenized, valid.target))["BLEU"]
 
     def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
         return metric.corpus_score(hypotheses, [references]).score
@@ -150,5 +148,5 @@ def translation_validations(run: LoadedRun, validation: Sequence[Example]) -> li
             fraction,
             documents and documents[sentences],
         ),
-        AttentionProbes(run._replace(device=torch.device("cpu")), probes),
+        AttentionProbes(run, probes),
     ]

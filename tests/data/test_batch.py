@@ -3,7 +3,6 @@ import torch
 
 from nmt.data.batch import collate, context_sentences, pad_source, separated
 from nmt.data.example import Example
-from nmt.errors import Mistake
 from nmt.text import BOS, EOS, PAD
 
 EXAMPLES = [Example(11, [5, 6, 7], [8]), Example(2, [9], [10, 13, 12, 14]), Example(7, [], [])]
@@ -49,7 +48,7 @@ def test_search_and_training_pad_the_same_way():
 
 
 def test_an_empty_batch_is_refused():
-    with pytest.raises(Mistake, match="at least one sentence"):
+    with pytest.raises(ValueError, match="at least one sentence"):
         pad_source([])
 
 

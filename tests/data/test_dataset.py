@@ -101,6 +101,14 @@ def test_a_change_of_content_filters_direction_or_exclusion_is_never_stale(build
     assert build([prefix])[1].kept == 3
 
 
+def test_the_same_files_in_another_language_are_another_dataset(build, write, tmp_path):
+    """Pairs whose languages are swapped are known by their Vietnamese side."""
+    prefix = write("a", ["một hai ba này là đúng", "two"], ["this is the one that was swapped", "hai"])
+    (tmp_path / "a.fr").write_bytes((tmp_path / "a.vi").read_bytes())
+    assert build([prefix], towards=Direction("en", "fr"))[1].kept == 2
+    assert build([prefix])[1].kept == 1
+
+
 def test_the_report_counts_every_reason(build, write):
     long, uneven = " ".join(["cat"] * 31), " ".join(["chó"] * 13)
     first = write("a", ["i see", "i see", "", "e\u0301\t", long], ["tôi", "tôi", "bạn", "a", "a"])

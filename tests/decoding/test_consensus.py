@@ -3,7 +3,6 @@
 import pytest
 
 from nmt.decoding.consensus import minimum_bayes_risk
-from nmt.errors import Mistake
 
 
 def overlap(text: str, other: str) -> float:
@@ -22,5 +21,5 @@ def test_a_repeated_text_counts_twice() -> None:
 
 def test_a_single_text_is_chosen_and_an_empty_list_is_refused() -> None:
     assert minimum_bayes_risk(["a"], overlap) == 0
-    with pytest.raises(Mistake, match="There are no translations to choose from"):
+    with pytest.raises(ValueError, match="There are no translations to choose from"):
         minimum_bayes_risk([], overlap)

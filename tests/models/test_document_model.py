@@ -130,7 +130,7 @@ def test_gradients_are_finite_for_every_scorer_and_normalizer(document_model, sc
 
 def test_heads_that_do_not_divide_the_width_are_refused_by_their_key(scorers):
     site = partial(Attention, scorers["dot"], windows.Global, normalizers.Softmax)
-    with pytest.raises(Mistake, match=r"context.model.num_heads=5 does not divide the annotation width 6: choose a"):
+    with pytest.raises(Mistake, match=r"context.model.num_heads=5 does not divide the state width 6: choose a"):
         HierarchicalAttention(site, site, dim=6, ffn_dim=5, num_heads=5, dropout=0.0)
 
 

@@ -64,20 +64,23 @@ def test_the_batches_are_halved_once_and_the_same_command_goes_on(
 
 
 @pytest.mark.parametrize(
-    ("tokens", "told"),
+    ("tokens", "context", "told"),
     [
-        (101, r"Out of memory with batching\.batch_tokens=50, .* and a smaller model, or with a lower"),
-        (61, r"Out of memory with batching\.batch_tokens=61, and the longest sentence has \d+ tokens"),
+        (101, "none", r"Out of memory with batching\.batch_tokens=50, .* and a smaller model, or with a lower"),
+        (61, "none", r"Out of memory with batching\.batch_tokens=61, and the longest sentence has \d+ tokens"),
+        (201, "concatenate", r"Out of memory with batching\.batch_tokens=201, and the longest sentence has \d+ tokens"),
     ],
-    ids=["half is too much", "half is less than a sentence"],
+    ids=["half is too much", "half is less than a sentence", "half is less than a sentence and those before it"],
 )
 def test_what_cannot_be_halved_again_ends_with_a_sentence(
-    corpus: Path, job: Callable[..., Job], limit: Limit, monkeypatch: pytest.MonkeyPatch, tokens: int, told: str
+    corpus_copy: Path, job: Callable[..., Job], limit: Limit, tokens: int, context: str, told: str
 ) -> None:
-    monkeypatch.chdir(corpus)
+    if context != "none":
+        lines = (corpus_copy / "train.en").read_text(encoding="utf-8").count("\n")
+        (corpus_copy / "train.doc").write_text("a\n" * lines, encoding="utf-8")
     limit(0, since=0)
     with pytest.raises(CheckFailed, match=told):
-        train(job("train", trainer__max_steps=4, batching__batch_tokens=tokens))
+        train(job("train", trainer__max_steps=4, batching__batch_tokens=tokens, context=context, overwrite="true"))
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,11 @@ def test_plateau_waits_for_its_patience(sign: int) -> None:
             lambda o: late_halving(o, warmup=1, start=0.5, every=0.1, steps=-1),
             "is defined in terms of trainer.max_steps",
         ),
-        (lambda o: plateau(o, factor=1.0, patience=1, min_lr=0.0), "schedule.factor is 1.0"),
+        (
+            lambda o: plateau(o, factor=1.0, patience=1, min_lr=0.0),
+            "schedule.factor is 1.0; it must be above 0 and",
+        ),
+        (lambda o: plateau(o, factor=0.5, patience=-1, min_lr=0.0), "schedule.patience is -1; it must be at least 0"),
     ],
 )
 def test_a_value_out_of_range_is_refused(make: Callable[[Optimizer], object], message: str) -> None:

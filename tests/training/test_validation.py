@@ -99,6 +99,12 @@ def test_few_distinct_outputs_are_a_warning_from_the_second_time_on(
     assert "19 sentences, distinct translations: 1" in caplog.text
 
 
+def test_one_sentence_says_nothing_about_the_outputs(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+    run = Validated(clock, ["same"], share=1.0)
+    run.after(1), run.after(5)
+    assert "collapsed" not in caplog.text
+
+
 def test_distinct_outputs_are_no_warning(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
     run = Validated(clock, [str(i) for i in range(19)], share=1.0)
     with caplog.at_level(logging.INFO):
