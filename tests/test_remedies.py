@@ -102,8 +102,10 @@ def test_every_setting_in_a_message_is_taken_by_a_command(key: str, value: str) 
     if HOLE in value or "%" in value or not value:
         assert any(has_key) or (CONFIGS / group).is_dir(), f"No command has the key {key}"
         return
-    # Composing takes longest, so the commands that have the key are asked first.
-    for _, (command, choices, _) in sorted(zip(has_key, begun, strict=True), key=lambda pair: not pair[0]):
+    # Composing takes longest, so the commands that have the key are asked first, and for a choice those that train.
+    trains = [(CONFIGS / group).is_dir() and command in ("train", "pretrain") for command, _, _ in begun]
+    order = sorted(range(len(begun)), key=lambda number: not (has_key[number] or trains[number]))
+    for command, choices, _ in (begun[number] for number in order):
         reason = refusal(command, for_hydra([*choices, f"{key}={value}"], settings_class(command)), key)
         if not reason:
             return

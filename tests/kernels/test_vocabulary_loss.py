@@ -1,12 +1,14 @@
 """The losses over the vocabulary equal the formula on all logits at once, in value and in every gradient."""
 
 import copy
+import itertools
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import pytest
 import torch
+from grids import covering
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
@@ -86,23 +88,23 @@ def features() -> Tensor:
     return torch.randn(3, 4, WIDTH).requires_grad_()
 
 
-@every_loss
-@pytest.mark.parametrize("bias", [False, True])
-@pytest.mark.parametrize("smoothing", [0.0, 0.3])
-@pytest.mark.parametrize("selects", [True, False])
-@pytest.mark.parametrize(("part", "block"), [(1, 1), (3, 3), (3, 2), (5, 4), (512, 3), (512, 512)])
+PARTS = [(1, 1), (3, 3), (3, 2), (5, 4), (512, 3), (512, 512)]
+# Every loss with all settings, every loss with all parts, and all settings with all parts.
+ROWS = covering(
+    itertools.product(LOSSES, itertools.product([False, True], [0.0, 0.3], [True, False]), PARTS),
+)
+
+
+@pytest.mark.parametrize(("name", "settings", "parts"), ROWS)
 def test_loss_and_gradients_equal_those_of_the_formula(
     features: Tensor,
-    ours: Loss,
-    plain: Loss,
-    bias: bool,
-    smoothing: float,
-    selects: bool,
-    part: int,
-    block: int,
+    name: str,
+    settings: tuple[bool, float, bool],
+    parts: tuple[int, int],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with_parts(monkeypatch, part, block)
+    (ours, plain), (bias, smoothing, selects) = LOSSES[name], settings
+    with_parts(monkeypatch, *parts)
     monkeypatch.setattr("nmt.kernels.vocabulary_loss.selects_tokens", lambda device: selects)
     output, features = nn.Linear(WIDTH, VOCAB, bias=bias).double(), features.detach().double().requires_grad_()
     found, expected = (loss(features, output, TARGETS, smoothing) for loss in (ours, plain))

@@ -1,6 +1,7 @@
 """One dropout for all places, with exceptions at some."""
 
 import re
+from functools import cache
 
 import pytest
 import torch
@@ -19,6 +20,7 @@ PLACES = {
 }
 
 
+@cache
 def rates(*overrides: str) -> dict[str, float]:
     """The dropout of every module of a configured model, by name."""
     node = configuration("train", [*overrides, "model.dropout=0.25", "run_dir=unused"])["model"]
@@ -56,10 +58,10 @@ def test_each_place_has_its_own_modules(model: str, place: str) -> None:
 @pytest.mark.parametrize(("model", "place"), [(model, place) for model in PLACES for place in PLACES[model]])
 def test_each_place_is_used(model: str, place: str, sentences: tuple[torch.Tensor, ...]) -> None:
     """Without dropout two passes of a model in training are the same; with it at one place they are not."""
+    node = configuration("train", [f"model={model}", "model.dropout=0.0", "run_dir=unused"])["model"]
     for rate, same in ((0.0, True), (0.5, False)):
-        overrides = [f"model={model}", "model.dropout=0.0", f"model.dropout_at.{place}={rate}", "run_dir=unused"]
-        node = configuration("train", overrides)["model"]
-        made = make(node)(vocabulary=VocabularySizes(19, 23, joint=False)).train()
+        changed = {**node, "dropout_at": {**node["dropout_at"], place: rate}}
+        made = make(changed)(vocabulary=VocabularySizes(19, 23, joint=False)).train()
         assert made(*sentences).equal(made(*sentences)) is same
 
 

@@ -483,10 +483,10 @@ def check_text(page: Any, base: LoadedRun, tokenizer: Tokenizer, texts: list[str
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
 def test_text_is_cut_into_the_pieces_of_sentencepiece(page: Any, base: LoadedRun, kind: str) -> None:
     files = [CHECKOUT / "data" / "sample" / f"{part}.{side}" for part in ("valid", "test") for side in ("en", "vi")]
-    lines = [line for file in files for line in file.read_text(encoding="utf-8").splitlines()[: 800 if SOAK else 200]]
+    lines = [line for file in files for line in file.read_text(encoding="utf-8").splitlines()[: 800 if SOAK else 60]]
     draw = random.Random(1)
     alphabet = [*"".join(ODD), *"abcđêộ .,'\"", *map(chr, range(0x300, 0x310)), *map(chr, range(0x1D160, 0x1D170))]
-    noise = ["".join(draw.choices(alphabet, k=draw.randint(1, 30))) for _ in range(500)]
+    noise = ["".join(draw.choices(alphabet, k=draw.randint(1, 30))) for _ in range(500 if SOAK else 150)]
     model = train_tokenizer([normalize(line) for line in lines], kind=kind, size=700, character_coverage=0.999)
     for style in (None, "old", "new"):
         check_text(page, base, Tokenizer(model, style), [*(lines if style is None else lines[::10]), *ODD, *noise])
