@@ -170,7 +170,7 @@ def test_its_repr_says_what_is_loaded(run: Run) -> None:
         (
             {"constraints": {"min_length": 100000}},
             r"min_length is 100000, but a source of 256 pieces, the longest that a search accepts, allows at most "
-            r"522 .* of at most 522",
+            r"259 .* of at most 259",
         ),
     ],
 )

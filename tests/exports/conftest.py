@@ -32,6 +32,9 @@ def learned(job: Callable[..., Job], tmp_path_factory: pytest.TempPathFactory) -
                     validation__every=120,
                     validation__probes=1,
                     batching__batch_tokens=600,
+                    # The usual limits, within which other engines translate as torch does.
+                    search__constraints__max_length_ratio=2.0,
+                    search__constraints__max_length_offset=10,
                 )
             )
 

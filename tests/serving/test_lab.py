@@ -84,7 +84,7 @@ def test_each_step_of_a_stream_has_the_map_of_its_best_hypothesis(client: TestCl
     assert encoder["outputs"] == encoder["columns"]
     assert events(client, {**TEXT, **where, "head": 5})[-1] == (
         "error",
-        {"error": "head is 5; cross has heads 0 to 1."},
+        {"error": "head is 5; cross has heads 0 to 1.", "status": 400},
     )
     luong = {"run": "maps_luong", "text": TEXT["text"], "site": "decoder_self"}
     assert events(client, luong)[-1][1]["error"].startswith("Unknown attention site 'decoder_self'")
@@ -95,7 +95,8 @@ def test_a_stream_ends_with_an_error_after_a_defect(client: TestClient, monkeypa
         raise RuntimeError("a secret path")
 
     monkeypatch.setattr("nmt.serving.streams.watched_search", fails)
-    assert events(client, TEXT) == [("error", {"error": "Internal error; the server's log has the details."})]
+    sentence = "Internal error; the server's log has the details."
+    assert events(client, TEXT) == [("error", {"error": sentence, "status": 500})]
 
 
 def test_a_prefix_is_kept_and_a_taken_piece_goes_on(client: TestClient) -> None:
