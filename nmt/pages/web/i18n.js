@@ -53,7 +53,7 @@ const TEXTS = {
     blocked: "{0} is predicted before {1} is read, so the weight is always 0.", now: "With your change: {0}.",
     drag: "weight (or drag the cell)",
     onCell: "this cell", onRow: "this row", onColumn: "this word", onHead: "the whole head",
-    blockCell: "Weight 0", boost: "Times 3", oneHot: "Give it all the weight",
+    blockCell: "Weight 0", boost: "Times 3", oneHot: "All weight here",
     uniform: "Equal weights", shuffle: "Shuffle", blockWord: "Block at every step", off: "Switch off",
     lock: "Keep what is before it", allHeads: "all layers and heads", everyHead: "all heads",
     changes: "Changes", remove: "Remove", removeAll: "Remove all", locked: "Kept: {0}",
