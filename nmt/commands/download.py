@@ -12,7 +12,7 @@ from nmt.config.job import Job
 from nmt.config.messages import unknown
 from nmt.config.nodes import CONFIGS, read_yaml
 from nmt.data.archives import extract, stem
-from nmt.data.fetch import Digest, DownloadFailed, Limits, Progress, checked_address, fetch
+from nmt.data.fetch import Digest, DownloadFailed, Limits, ReportBytes, checked_address, fetch
 from nmt.data.hub import checked_name, stored_name, write_splits
 from nmt.errors import CheckFailed, Mistake, printable
 from nmt.files import atomic_write
@@ -141,7 +141,7 @@ def _copied(file: _File, folder: Path) -> Path:
     return file.path
 
 
-def _progress(name: str, seconds: float = 5.0) -> Progress:
+def _progress(name: str, seconds: float = 5.0) -> ReportBytes:
     """A function that logs the size, rate and remaining time of a download, at most once every `seconds`."""
     begun: list[tuple[float, int]] = []
     logged = time.monotonic()

@@ -20,7 +20,7 @@ from nmt.paths import cache_folder, check_folder, check_writable
 from nmt.tables import Table
 from nmt.text.compressed import opened
 from nmt.text.normalize import without_punctuation
-from nmt.training.start_from import finished_run, start_tokenizers
+from nmt.training.start_from import inherited_tokenizers, pretrained_run
 from nmt.training.translation import parallel_corpora
 
 logger = logging.getLogger(__name__)
@@ -88,7 +88,7 @@ def _report(job: Job[PrepareSettings]) -> None:
     settings = settings.model_copy(update={"data": settings.data.model_copy(update={"train": train})})
     direction, tests = settings.direction, dict.fromkeys(settings.data.held_out.values())
     check_files([*train, *tests], direction)
-    start = finished_run(settings, Path(settings.run_dir))
+    start = pretrained_run(settings, Path(settings.run_dir))
     cache = cache_folder(settings.cache_dir)
     held_out = {
         prefix: {without_punctuation(line) for side in read_pairs(prefix, direction) for line in side if line}
@@ -119,7 +119,7 @@ def _report(job: Job[PrepareSettings]) -> None:
 
     corpora = parallel_corpora(settings).plain(cache)
     if start:
-        tokenizers = start_tokenizers(start, direction)
+        tokenizers = inherited_tokenizers(start, direction)
     else:
         at_most = not {"tokenizer.size", "experiment"} & set(job.given)  # as in nmt.train
         tokenizers = learned_tokenizers(corpora.train, direction, settings.tokenizer, cache, at_most)

@@ -46,7 +46,7 @@ _FEATURES = {"source": List(Value("int32")), "target": List(Value("int32"))}
 
 
 @dataclass(frozen=True)
-class Report:
+class CorpusReport:
     """How many pairs were read, kept and dropped.
 
     parts: number of pairs kept from each corpus, in order; source_tokens, target_tokens: number of pieces in the kept
@@ -120,7 +120,7 @@ def training_dataset(
     cache_dir: Path,
     *,
     documents: bool = False,
-) -> tuple[TrainingData, Report]:
+) -> tuple[TrainingData, CorpusReport]:
     """The tokenized training pairs of all prefixes, and a report on them.
 
     `exclude` lists the held-out corpora (validation and test) for the overlap filter. With `documents`, PREFIX.doc is
@@ -157,7 +157,7 @@ def training_dataset(
         shutil.rmtree(parts, ignore_errors=True)  # the same command would fail again
         raise
     shutil.rmtree(parts, ignore_errors=True)
-    report = Report(**read_json(folder / "report.json"))
+    report = CorpusReport(**read_json(folder / "report.json"))
     return TrainingData(Dataset.from_file(str(folder / "pairs.arrow")), report.parts), report
 
 
@@ -212,7 +212,7 @@ def _write(
         writer.finalize()
     source_tokens, target_tokens = merge.tokens.tolist()
     dropped = dict(zip(REASONS, merge.dropped.tolist(), strict=True))
-    report = Report(
+    report = CorpusReport(
         pairs=sum(dropped.values()),
         kept=dropped.pop(""),
         parts=merge.parts,

@@ -23,7 +23,7 @@ from nmt.files import NOT_THROUGH_LINKS, remove_abandoned_parts, try_lock
 
 logger = logging.getLogger(__name__)
 
-Progress = Callable[[int, int], None]
+ReportBytes = Callable[[int, int], None]
 """progress(size, total): bytes received so far, and the total, which is 0 if the server does not report it."""
 
 _BLOCK = 2**18
@@ -83,7 +83,11 @@ def checked_address(url: str) -> str:
 
 
 def fetch(
-    url: str, path: Path, digest: Digest | None = None, limits: Limits | None = None, progress: Progress | None = None
+    url: str,
+    path: Path,
+    digest: Digest | None = None,
+    limits: Limits | None = None,
+    progress: ReportBytes | None = None,
 ) -> bool:
     """Downloads a file, or returns False if it exists already. `path` never holds an incomplete file.
 
@@ -135,7 +139,7 @@ def _size(file: BinaryIO) -> int:
     return file.seek(0, os.SEEK_END)
 
 
-def _receive(url: str, file: BinaryIO, *, verified: bool, limits: Limits, progress: Progress) -> None:
+def _receive(url: str, file: BinaryIO, *, verified: bool, limits: Limits, progress: ReportBytes) -> None:
     """Downloads the rest of the file, and tries again when the connection breaks or stalls."""
     validator = reason = ""
     for number in range(limits.tries):
@@ -196,7 +200,7 @@ def _open(url: str, *, size: int, validator: str, silence: float) -> http.client
         raise ConnectionError(getattr(reason, "strerror", None) or str(reason)) from error
 
 
-def _append(response: http.client.HTTPResponse, file: BinaryIO, *, most: int, progress: Progress) -> None:
+def _append(response: http.client.HTTPResponse, file: BinaryIO, *, most: int, progress: ReportBytes) -> None:
     """Appends a response to the file, or replaces the file if the server sends it from the start.
 
     Raises DownloadFailed for more than `most` bytes, and ConnectionError for an incomplete response.

@@ -79,7 +79,7 @@ class ResumableLoader(DataLoader[Example]):
         self.stream.start = state["position"]
 
 
-class TranslationData(lightning.LightningDataModule):
+class StepData(lightning.LightningDataModule):
     """Training data as a stream of `max_steps` steps of `accumulate` batches per process, and validation batches.
 
     pairs: the drawn training pairs; validation: the validation pairs (see `encode_pairs`); seed: determines the order;

@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 _ROWS_PER_SENTENCE = 8
 """`batch_tokens` assumes at most this many hypotheses per sentence; with n times as many, it is divided by n."""
 
-Report = Callable[[int, int], None]
+ReportSearched = Callable[[int, int], None]
 """report(new, all): the number of sentences searched since the last call, and the total number of sentences."""
 
 
@@ -116,7 +116,7 @@ class Translator:
         self,
         lines: Sequence[str],
         prefixes: Sequence[str] | None = None,
-        report: Report | None = None,
+        report: ReportSearched | None = None,
         documents: Sequence[Hashable] | None = None,
     ) -> list[str]:
         """The best translation of each line, in order; an empty line gives an empty translation."""
@@ -126,7 +126,7 @@ class Translator:
         self,
         lines: Sequence[str],
         prefixes: Sequence[str] | None = None,
-        report: Report | None = None,
+        report: ReportSearched | None = None,
         documents: Sequence[Hashable] | None = None,
     ) -> list[list[Translation]]:
         """All translations that the search finds for each line, best first; an empty list for an empty line."""
@@ -136,7 +136,7 @@ class Translator:
         self,
         lines: Sequence[str],
         prefixes: Sequence[str] | None = None,
-        report: Report | None = None,
+        report: ReportSearched | None = None,
         documents: Sequence[Hashable] | None = None,
     ) -> list[TranslatedLine]:
         """All translations that the search finds for each line, and the line's unknown characters.
@@ -200,7 +200,7 @@ class Translator:
         self,
         sources: Sequence[Sequence[int]],
         prefixes: Sequence[Sequence[int]] | None = None,
-        report: Report | None = None,
+        report: ReportSearched | None = None,
         earlier: Sequence[Sequence[TokenizedPair]] | None = None,
     ) -> list[list[Hypothesis]]:
         """The hypotheses of each source, best first, each beginning with the source's prefix.
@@ -263,7 +263,7 @@ class Translator:
         sources: Sequence[Sequence[int]],
         documents: Sequence[Hashable] | None,
         prefixes: Sequence[Sequence[int]] | None = None,
-        report: Report | None = None,
+        report: ReportSearched | None = None,
         so_far: DocumentSoFar | None = None,
     ) -> tuple[list[list[Hypothesis]], list[list[TokenizedPair]]]:
         """The hypotheses of each source, and the pairs before it that the model read: sources and best translations.
@@ -310,7 +310,7 @@ class Translator:
         self,
         lines: Sequence[tuple[str, str]],
         first_line: int,
-        report: Report | None,
+        report: ReportSearched | None,
         documents: Sequence[Hashable] | None,
         so_far: DocumentSoFar | None = None,
     ) -> tuple[list[TranslatedLine], DocumentSoFar | None]:

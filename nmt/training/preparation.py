@@ -18,7 +18,7 @@ from nmt.config.job import Job
 from nmt.config.keys import with_values
 from nmt.config.nodes import Config
 from nmt.config.schema import validated
-from nmt.data.module import TranslationData
+from nmt.data.module import StepData
 from nmt.files import check_unlocked
 from nmt.paths import cache_folder, check_folder, check_writable
 from nmt.ranks import rank
@@ -31,7 +31,7 @@ from nmt.training.limits import steps_of_training
 from nmt.training.machine import choose_machine, faster_precision, quiet
 from nmt.training.origin import SettingsT
 from nmt.training.resume import check_corpora, check_epochs_left, last_checkpoint, same_steps, stored_run
-from nmt.training.start_from import start_tokenizers, start_weights
+from nmt.training.start_from import inherited_tokenizers, weights_record
 from nmt.training.task import TrainingTask
 
 logger = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ class Prepared(Generic[SettingsT, ModelT]):
     """What a step computes."""
     validations: Sequence[Callback]
     """Callbacks for what a validation does besides computing the loss, such as BLEU."""
-    data: TranslationData
+    data: StepData
     max_steps: int
     """The smaller of trainer.max_steps and the number of steps in trainer.max_epochs; NO_LIMIT if neither is set."""
     checkpoint: Path | None
@@ -165,7 +165,7 @@ def prepare(
         tokenizers = run.tokenizers(kind.direction(settings), origin.metrics, settings.tokenizer.tone_marks)
     elif start is not None:
         logger.info("The tokenizers come from %s", start.directory.path)
-        tokenizers = start_tokenizers(start, kind.direction(settings))
+        tokenizers = inherited_tokenizers(start, kind.direction(settings))
     else:
         # A small corpus gets a smaller vocabulary, unless the command line sets the size. A resumed run comes here if
         # it was killed while it wrote its first files; its configuration has the size that its corpus supports.
@@ -183,7 +183,7 @@ def prepare(
     kind.check_lengths(model, examples)
     if origin.finished:
         check_epochs_left(run.path, origin.metrics, max_steps)
-    data = TranslationData(
+    data = StepData(
         pairs,
         examples.validation,
         seed=settings.seed,
@@ -209,7 +209,7 @@ def prepare(
         processes=machine.processes,
         record={
             **training_record(settings, kind.direction(settings), tokenizers, model, machine.processes, hashes),
-            **start_weights(start, origin.metrics),
+            **weights_record(start, origin.metrics),
             **origin.record(job.command, config),
         },
         is_new=not resumes,

@@ -31,7 +31,7 @@ _ARCHITECTURE = ("model", "scorer", "window", "normalizer", *SENTENCE_SITES)
 _CONTEXT = ("context", *DOCUMENT_SITES)
 
 
-def finished_run(settings: RunSettings, run_dir: Path) -> PretrainedRun | None:
+def pretrained_run(settings: RunSettings, run_dir: Path) -> PretrainedRun | None:
     """The run that start_from names, for a run in the folder `run_dir`: a translation model or a pretrained encoder.
 
     Raises Mistake if it is not a finished run with the same direction.
@@ -213,7 +213,7 @@ def _node_settings(choice: str, key: str, theirs: Config, ours: Config) -> list[
     return settings
 
 
-def start_tokenizers(start: PretrainedRun, direction: Direction | None) -> TokenizerPair:
+def inherited_tokenizers(start: PretrainedRun, direction: Direction | None) -> TokenizerPair:
     """The tokenizers of `start` for a run with this direction, which a pretrained encoder does not have."""
     if direction is None:
         return start.tokenizers
@@ -247,7 +247,7 @@ def take_weights(start: PretrainedRun, model: Seq2Seq) -> None:
         )
 
 
-def start_weights(start: PretrainedRun | None, recorded: Config) -> Config:
+def weights_record(start: PretrainedRun | None, recorded: Config) -> Config:
     """The SHA-256 of the weights that a run starts from, or the one recorded in its metrics, if any."""
     if start is not None:
         return {"start_weights": file_digest(start.directory.weights)}

@@ -37,7 +37,7 @@ from nmt.text import TokenizerPair
 from nmt.training.buildable import check_translation
 from nmt.training.kind import Corpora, Examples, TrainingKind
 from nmt.training.origin import ConfigOrigin, PretrainedRun, stored_keys
-from nmt.training.start_from import check_same, finished_run, inherited, take_weights
+from nmt.training.start_from import check_same, inherited, pretrained_run, take_weights
 from nmt.training.task import TranslationTask, build_task
 from nmt.training.validation import translation_validations
 
@@ -70,7 +70,7 @@ class Translation(TrainingKind[RunSettings, Seq2Seq]):
         return ConfigOrigin(config, settings, original=asked, start=start)
 
     def start(self, settings: RunSettings, run: RunDirectory) -> PretrainedRun | None:
-        return finished_run(settings, run.path)
+        return pretrained_run(settings, run.path)
 
     def trial_model(self, settings: RunSettings) -> Seq2Seq:
         return composed_model(settings.model, VocabularySizes(8, 8, joint=False), settings.context.model)

@@ -18,7 +18,7 @@ from nmt.data.corpus import check_files, corpus_hashes
 from nmt.data.dataset import training_dataset
 from nmt.data.drawn_pairs import DrawnPairs
 from nmt.data.filters import Filters
-from nmt.data.module import TranslationData
+from nmt.data.module import StepData
 from nmt.data.vocabulary import learned_tokenizers
 from nmt.errors import Mistake
 from scripts.bench.size_lists import size_list
@@ -57,7 +57,7 @@ def start(folder: Path, batches: int) -> dict[str, float]:
         cache,
     )
     rows, _ = training_dataset(train, _DIRECTION, pair, Filters(), [], cache)
-    data = TranslationData(DrawnPairs(rows), [], seed=1, batch_tokens=_BATCH_TOKENS, max_steps=batches)
+    data = StepData(DrawnPairs(rows), [], seed=1, batch_tokens=_BATCH_TOKENS, max_steps=batches)
     loader = iter(data.train_dataloader())
     next(loader)
     started = time.perf_counter()

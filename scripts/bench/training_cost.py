@@ -21,7 +21,7 @@ from nmt.data.batch import Batch
 from nmt.data.dataset import training_dataset
 from nmt.data.drawn_pairs import DrawnPairs
 from nmt.data.filters import Filters
-from nmt.data.module import TranslationData
+from nmt.data.module import StepData
 from nmt.data.vocabulary import learned_tokenizers
 from nmt.errors import Mistake
 from nmt.runs.load import build_model
@@ -104,7 +104,7 @@ def configuration(overrides: Sequence[str]) -> Config:
     return composed("train", given)
 
 
-def training_data(settings: TrainSettings, updates: int) -> tuple[TranslationData, TokenizerPair]:
+def training_data(settings: TrainSettings, updates: int) -> tuple[StepData, TokenizerPair]:
     """The batches of this many updates, and the tokenizers."""
     corpora, cache = settings.data.train, Path(settings.cache_dir)
     tokenizers = learned_tokenizers(corpora, settings.direction, settings.tokenizer, cache)
@@ -112,7 +112,7 @@ def training_data(settings: TrainSettings, updates: int) -> tuple[TranslationDat
         corpora, settings.direction, tokenizers, Filters(**settings.filters.model_dump()), [], cache
     )
     print(f"Training data: {report}", file=sys.stderr)
-    data = TranslationData(
+    data = StepData(
         DrawnPairs(rows),
         [],
         seed=settings.seed,

@@ -9,7 +9,7 @@ from nmt.data.dataset import training_dataset
 from nmt.data.drawn_pairs import Draw, DrawnPairs, SubwordSampling
 from nmt.data.example import Example
 from nmt.data.filters import Filters
-from nmt.data.module import TranslationData
+from nmt.data.module import StepData
 from nmt.data.plan import Mixing
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
@@ -68,7 +68,7 @@ def test_a_partner_is_appended_on_both_sides(training, pair, drawn):
 def test_a_restored_loader_continues_with_the_same_segmentations(training, pair, workers):
     def loader(workers=0):
         sampling = SubwordSampling(pair, STRENGTH, seed=3, longest=(99, 99))
-        data = TranslationData(
+        data = StepData(
             DrawnPairs(training, [sampling], Mixing(concat_prob=0.3)),
             [],
             seed=3,

@@ -9,7 +9,7 @@ from nmt.data.corpus import read_pairs
 from nmt.data.dataset import encode_pairs, training_dataset
 from nmt.data.drawn_pairs import DrawnPairs
 from nmt.data.filters import Filters
-from nmt.data.module import TranslationData
+from nmt.data.module import StepData
 from nmt.data.plan import plan
 from nmt.errors import Mistake
 
@@ -24,7 +24,7 @@ def module(corpus, direction, pair, tmp_path):
     validation = encode_pairs(read_pairs(corpus, direction), pair)
 
     def module(workers=0, seed=3):
-        return TranslationData(
+        return StepData(
             DrawnPairs(training),
             validation,
             seed=seed,

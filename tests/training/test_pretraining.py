@@ -32,7 +32,7 @@ from nmt.runs.encoder import load_encoder
 from nmt.runs.load import load_run
 from nmt.serving.gallery import Gallery
 from nmt.training.preparation import prepare
-from nmt.training.start_from import start_tokenizers
+from nmt.training.start_from import inherited_tokenizers
 from nmt.training.translation import Translation
 
 MODEL = {"model.dim": 12, "model.ffn_dim": 19, "model.num_heads": 2, "model.num_layers": 1}
@@ -190,7 +190,7 @@ def test_a_run_writes_the_encoders_style_of_tone_marks_on_its_vietnamese_side(pr
         command = [f"start_from={pretrained}", f"direction={direction}", "run_dir=new"]
         origin = Translation().new(composed_job("train", command, command), RunDirectory(Path("new")), {})
         assert origin.settings.tokenizer.tone_marks == (None if direction == "en-fr" else "old")
-        pair = start_tokenizers(origin.start, origin.settings.direction)
+        pair = inherited_tokenizers(origin.start, origin.settings.direction)
         assert pair.joint
         styles[direction] = (pair.source.tone_marks, pair.target.tone_marks)
     assert styles == {"en-vi": (None, "old"), "vi-en": ("old", None), "en-fr": (None, None)}
