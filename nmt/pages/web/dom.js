@@ -53,6 +53,13 @@ export function focusNear(buttons, index) {
   nearest?.focus({ preventScroll: true });
 }
 
+/** Makes a text field as high as its text, in browsers that lack `field-sizing`. @param {HTMLElement} field */
+export function fitHeight(field) {
+  if (CSS.supports("field-sizing", "content")) return;
+  field.style.height = "auto";
+  field.style.height = `${field.scrollHeight}px`;
+}
+
 /** A table whose first row and first column are headers. @param {HTMLElement} table @param {string[][]} rows */
 export function fillTable(table, rows) {
   table.replaceChildren(...rows.map((cells, r) => make("tr", {}, ...cells.map((text, c) =>

@@ -3,7 +3,7 @@
 // each change.
 
 import { darkness, onPaper } from "./colors.js";
-import { button, clamp, copied, element, fillSelect, hasModifier, make, part, reachIfLong } from "./dom.js";
+import { button, clamp, copied, element, fillSelect, fitHeight, hasModifier, make, part, reachIfLong } from "./dom.js";
 import { alignedLayouts, annotatedLayout, drawHeatMap, leastWidth } from "./heat_map.js";
 import { Refused } from "./engine/interface.js";
 import { fillLabels, label } from "./i18n.js";
@@ -637,6 +637,12 @@ function fillRuns() {
   element.text.lang = current.source;
 }
 
+/** @param {string} text */
+function setText(text) {
+  element.text.value = text;
+  fitHeight(element.text);
+}
+
 /** Translates a text in the other direction. @param {string} text */
 function translateBack(text) {
   const from = runNamed(state.run), opposite = from && oppositeOf(from);
@@ -644,7 +650,7 @@ function translateBack(text) {
   state.run = opposite.name;
   fillRuns();
   fillExamples();
-  element.text.value = text;
+  setText(text);
   begin(text);
 }
 
@@ -654,7 +660,7 @@ async function fillExamples() {
   let examples = [];
   try { examples = await latest("examples", (signal) => engine.examples(run, signal)); } catch (error) { complain(error); }
   if (run !== state.run) return;
-  const example = (/** @type {string} */ text, name = text) => button(name, () => { element.text.value = text; begin(text); });
+  const example = (/** @type {string} */ text, name = text) => button(name, () => { setText(text); begin(text); });
   const aligned = examples.filter((pair) => pair.aligned), unaligned = examples.filter((pair) => !pair.aligned);
   const buttons = (unaligned.length ? unaligned : aligned).slice(0, 6).map((pair) => example(pair.source));
   // A run of the embedded corpus, which has no sentences of its own, has learned no other text.
@@ -730,10 +736,10 @@ function listenToChoices() {
     const first = fillExamples();
     if (isReadable && element.text.value.trim()) begin(element.text.value);
     else {
-      element.text.value = "";
+      setText("");
       first.then((text) => {
         if (!text || state.run !== value || element.text.value.trim()) return;
-        element.text.value = text;
+        setText(text);
         begin(text);
       });
     }
@@ -791,13 +797,8 @@ function listenToPage() {
     event.preventDefault();
     element.ask.requestSubmit();
   });
-  // Browsers that lack field-sizing need to be told how high the text is.
-  if (!CSS.supports("field-sizing", "content")) {
-    element.text.addEventListener("input", () => {
-      element.text.style.height = "auto";
-      element.text.style.height = `${element.text.scrollHeight}px`;
-    });
-  }
+  element.text.addEventListener("input", () => { fitHeight(element.text); });
+  element.text.addEventListener("scroll", () => { element.echo.scrollTop = element.text.scrollTop; });
   element.explanation.addEventListener("toggle", () => { if (answers.intact) inspect(); });
   element["beam-box"].addEventListener("toggle", showBeam);
   for (const [kind, file] of Object.entries(FILES)) {
@@ -843,13 +844,14 @@ async function restore(typed = "") {
   readAddress([...preferred ? [preferred] : [], ...runs].map(({ name }) => name));
   fitAttribution();
   fillRuns();
-  element.text.value = state.text || typed;
+  setText(state.text || typed);
   // Without a sentence in the address, the page opens with an example.
   const first = fillExamples();
   if (!state.text.trim()) {
     const before = turn, text = await first ?? "";
     if (turn !== before || element.text.value.trim()) return; // somebody was faster and typed a sentence
-    element.text.value = state.text = text;
+    setText(text);
+    state.text = text;
   }
   await refresh();
   if (!state.text && !element.status.classList.contains("error")) element.status.textContent = "";

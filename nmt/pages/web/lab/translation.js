@@ -2,7 +2,7 @@
 // The words of the translation: each can be replaced, locked, deleted, typed over, or dragged to a source word that the
 // model should look at.
 
-import { button, clamp, copied, element, fillSelect, hasModifier, hit, make, part, reachIfLong } from "../dom.js";
+import { button, clamp, copied, element, fillSelect, fitHeight, hasModifier, hit, make, part, reachIfLong } from "../dom.js";
 import { label } from "../i18n.js";
 import { MEAN } from "../map.js";
 import { spansOf } from "../words.js";
@@ -165,6 +165,7 @@ function showEditor(isOpen) {
     openMenu(null);
     element["edit-text"].value = shown.text;
     element["edit-text"].lang = paragraph.lang;
+    fitHeight(element["edit-text"]);
     element["edit-text"].focus();
   }
 }
@@ -265,6 +266,7 @@ export function listenToTranslation(thePage) {
     event.preventDefault();
     goOnFromTyped();
   });
+  element["edit-text"].addEventListener("input", () => { fitHeight(element["edit-text"]); });
   element["edit-text"].addEventListener("keydown", (event) => {
     if (event.key === "Enter" && !event.isComposing) {
       event.preventDefault();
