@@ -436,7 +436,7 @@ _WidthOrSteps = Annotated[int | Annotated[float, Field(allow_inf_nan=False)] | N
 
 
 _Shape = tuple[tuple[str, Any], ...]
-"""The names of a node's arguments, each with its type, "any", "number" or the shape of the node that it is."""
+"""Argument names of a node, each with its type, "any", "number" or, for a nested node, that node's shape."""
 
 
 def _shape(node: Node) -> _Shape:

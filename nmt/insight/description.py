@@ -3,15 +3,14 @@
 from typing import Any
 
 from nmt.runs.load import LoadedRun
-from nmt.runs.search import beam_settings
 
 
 def run_description(run: LoadedRun) -> dict[str, Any]:
     """A run's languages and corpus, its model, the parts of the attention at each site, and its beam search.
 
     The sites are those of a sentence by itself. `embedded` is true if the run was trained on the embedded corpus alone.
+    The settings of the beam are null if the run samples.
     """
-    search = beam_settings(run)
     return {
         "source": run.direction.source,
         "target": run.direction.target,
@@ -29,5 +28,5 @@ def run_description(run: LoadedRun) -> dict[str, Any]:
             }
             for site, layers in run.model.sentence_sites.items()
         },
-        "search": {name: search[name] for name in ("beam_size", "length_penalty")},
+        "search": {name: run.settings.search.get(name) for name in ("beam_size", "length_penalty")},
     }

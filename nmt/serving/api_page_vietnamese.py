@@ -41,7 +41,7 @@ Nếu máy chủ cần khóa API, hãy gửi khóa dưới dạng `Authorization
         "Các ngôn ngữ, mỗi ngôn ngữ kèm những ngôn ngữ mà nó dịch sang được, kể cả chính nó."
     ),
     "The settings that a LibreTranslate web page requests when it starts.": (
-        "Các cài đặt mà một trang web của LibreTranslate hỏi khi khởi động."
+        "Các thiết lập mà một trang web của LibreTranslate hỏi khi khởi động."
     ),
     "Translates texts in DeepL's format; send the API key in the header Authorization: DeepL-Auth-Key KEY.": (
         "Dịch văn bản theo định dạng của DeepL; hãy gửi khóa API trong tiêu đề Authorization: DeepL-Auth-Key KEY."

@@ -35,6 +35,11 @@ _PASS_TOKENS = 128
 _UNREAD_STREAMS = 16_000_000
 """Maximum number of characters that all streams together may keep for clients that read slowly."""
 
+
+class _ReadTooSlowly(Mistake):
+    """A client leaves too much of its stream unread."""
+
+
 Tell = Callable[[str, dict[str, Any]], None]
 """tell(name, content) sends an event."""
 Streamed = Callable[[LoadedRun, Tell], dict[str, Any]]
@@ -112,7 +117,7 @@ async def sent_events(
         nonlocal made
         # The computation does not wait for the client, because all other clients would wait too.
         if made - sent > _UNREAD_STREAMS / service.streams:
-            raise Mistake(
+            raise _ReadTooSlowly(
                 TemplatedMessage("The stream is read too slowly; read it faster, or use the request without /stream.")
             )
         event = _event(event_name, content)
@@ -130,6 +135,8 @@ async def sent_events(
         yield _event("done", await work)
     except TimeoutError:
         yield _error(504, too_slow(service.limits.seconds), language)
+    except _ReadTooSlowly as error:
+        yield _error(408, message_of(error), language)
     except Mistake as error:
         yield _error(400, message_of(error), language)
     except QueueFull as error:

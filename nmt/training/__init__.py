@@ -1,1 +1,1 @@
-"""Training with Lightning: preparation makes a new, inherited or resumed run, and loop trains it."""
+"""Training with Lightning: preparation sets up a run, new, started from another or resumed; loop trains it."""

@@ -26,7 +26,7 @@ Sums = Mapping[str, Tensor]
 
 
 def batch_seed(seed: int, batch: int, rank: int) -> int:
-    """The seed of one batch's dropout, which resuming does not change; of 63 bits, because torch takes a signed one."""
+    """The seed of one batch's dropout, the same in a resumed run. It has 63 bits: torch expects a signed integer."""
     return keyed_seed(f"{seed}/{batch}/{rank}") >> 1
 
 

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import sampled_checks
@@ -13,6 +14,15 @@ from nmt.attention.masks import lengths_to_mask
 from nmt.attention.scorers import General
 
 FLOATS = torch.tensor([1.0, 2.0])
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+
+def test_every_module_with_sizes_in_its_annotations_is_checked(pytestconfig: pytest.Config) -> None:
+    checked = tuple(f"{name}." for name in pytestconfig.getoption("jaxtyping_packages").split(","))
+    files = [file for file in (CHECKOUT / "nmt").rglob("*.py") if "from jaxtyping" in file.read_text(encoding="utf-8")]
+    modules = [".".join((*file.relative_to(CHECKOUT).with_suffix("").parts, "")) for file in files]
+    assert len(modules) > 50
+    assert [module for module in modules if not module.startswith(checked)] == []
 
 
 def test_what_contradicts_its_annotation_is_an_error() -> None:

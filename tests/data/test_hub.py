@@ -161,7 +161,7 @@ def test_a_missing_folder_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
         checked_name(name)
 
 
-def test_files_of_several_formats_are_no_matter_of_the_configuration(tmp_path: Path) -> None:
+def test_files_of_several_formats_do_not_blame_the_configuration(tmp_path: Path) -> None:
     (tmp_path / "train.csv").write_text("en,vi\none,hai\n", encoding="utf-8")
     (tmp_path / "validation.json").write_text('{"en": "one", "vi": "hai"}\n', encoding="utf-8")
     with pytest.raises(DownloadFailed, match=r"could not be loaded\. Check the files in the folder\. "):

@@ -164,6 +164,13 @@ def test_too_many_held_out_pairs_are_refused(repetitive, write, direction, tmp_p
     assert not (tmp_path / "out").exists()
 
 
+def test_too_many_held_out_documents_are_refused(write, direction, tmp_path):
+    prefix = write("few", *columns([(f"source {number}", f"target {number}") for number in range(31)]))
+    (tmp_path / "few.doc").write_text("".join(f"{number // 10}\n" for number in range(31)), encoding="utf-8")
+    with pytest.raises(Mistake, match=r"ask for 9 documents, but only 4 of 4 documents share no line with another one"):
+        split_corpus(prefix, direction, tmp_path / "out", valid=5, test=4, seed=1)
+
+
 def test_only_hashes_that_occur_once_are_held_out_by_hand():
     #          shared source    duplicate       empty     free     free
     hashes = [[5, 1], [5, 2], [6, 3], [6, 3], [0, 9], [7, 4], [8, 8]]

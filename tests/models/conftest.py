@@ -149,7 +149,7 @@ def model(request: pytest.FixtureRequest) -> Seq2Seq:
 
 @pytest.fixture(params=covering(ROWS, choices, pairs=False))
 def typical(request: pytest.FixtureRequest) -> Seq2Seq:
-    """Fewer of these models, one with each choice, for laws that follow from a step's or that take a search."""
+    """Fewer of these models, one with each choice: for searches, and for laws that do not depend on combinations."""
     made: Seq2Seq = ROWS[request.param]()
     return made
 

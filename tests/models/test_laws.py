@@ -147,20 +147,20 @@ def test_beam_one_is_the_stepwise_argmax(typical, sentences):
         assert found.ids == (greedy[: greedy.index(EOS)] if EOS in greedy else greedy)
 
 
-def test_watching_changes_no_result_and_sees_distributions(typical, sentences, close):
+def test_watching_changes_no_result_and_sees_distributions(model, sentences, close):
     source, mask, target = sentences
     seen = {}
-    watched = typical(source, mask, target, watch=lambda site, layer, weights, _: seen.update({(site, layer): weights}))
-    close(watched, typical(source, mask, target))
+    watched = model(source, mask, target, watch=lambda site, layer, weights, _: seen.update({(site, layer): weights}))
+    close(watched, model(source, mask, target))
     assert ("cross", 0) in seen
     for (site, _), weights in seen.items():
         rows = weights if site == "decoder_self" else weights.masked_fill(mask[:, None, None, :], 0)
         assert site == "decoder_self" or rows.eq(0).all(), "weight on padding"
         sums = weights.sum(dim=-1)
-        if site in own_past(typical):
+        if site in own_past(model):
             assert sums[:, :, 0].eq(0).all(), "the first position has no past"
             sums = sums[:, :, 1:]
-        if site == "cross" and any(isinstance(m, LocalP) and not m.renormalize for m in typical.modules()):
+        if site == "cross" and any(isinstance(m, LocalP) and not m.renormalize for m in model.modules()):
             assert sums.gt(0).all()
             assert sums.lt(1).all(), "the Gaussian takes its share"
         else:
@@ -230,16 +230,16 @@ def test_training_drops_units_and_evaluation_does_not(typical, sentences):
     assert not typical(source, mask, target).equal(typical(source, mask, target))
 
 
-def test_maps_of_a_whole_sentence_equal_those_of_its_steps(typical, sentences, close):
+def test_maps_of_a_whole_sentence_equal_those_of_its_steps(model, sentences, close):
     source, mask, target = sentences
     whole, steps = {}, []
-    typical(source, mask, target, watch=lambda site, layer, weights, _: whole.update({(site, layer): weights}))
-    memory = typical.encode(source, mask)
-    state = typical.start(memory, beams=1)
+    model(source, mask, target, watch=lambda site, layer, weights, _: whole.update({(site, layer): weights}))
+    memory = model.encode(source, mask)
+    state = model.start(memory, beams=1)
     for tokens in target.split(1, dim=1):
         seen = {}
         watch = partial(lambda seen, site, layer, weights, _: seen.update({(site, layer): weights}), seen)
-        _, state = typical.step(tokens, state, memory, watch)
+        _, state = model.step(tokens, state, memory, watch)
         steps.append(seen)
     for place, weights in whole.items():
         if place[0] == "cross":
@@ -257,15 +257,15 @@ def test_maps_of_a_prefix_are_the_first_rows(typical, sentences, close):
         close(part[site, layer], rows[..., :3] if site == "decoder_self" else rows)
 
 
-def test_a_view_contains_the_blocked_keys_and_the_gaussian(typical, sentences, close):
+def test_a_view_contains_the_blocked_keys_and_the_gaussian(model, sentences, close):
     source, mask, target = sentences
     seen = []
-    typical(source, mask, target, watch=lambda site, layer, weights, visible: seen.append((site, weights, visible)))
+    model(source, mask, target, watch=lambda site, layer, weights, visible: seen.append((site, weights, visible)))
     for site, weights, visible in seen:
         assert weights.masked_fill(visible.mask, 0).eq(0).all(), "weight on what the window blocks"
-        with_keys = weights[:, :, 1:] if site in own_past(typical) else weights
+        with_keys = weights[:, :, 1:] if site in own_past(model) else weights
         assert with_keys.gt(0).any(dim=-1).all()
-        local = any(isinstance(m, (LocalM, LocalP)) for m in typical.modules())
+        local = any(isinstance(m, (LocalM, LocalP)) for m in model.modules())
         assert (visible.center is not None) == (local and site == "cross")
         if visible.log_prior is not None and not visible.renormalized:
             shares = (weights / visible.log_prior.exp()).sum(dim=-1)

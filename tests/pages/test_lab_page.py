@@ -116,12 +116,34 @@ def test_controls_of_another_sentence_cannot_be_used_while_one_is_translated(pag
     page.locator("#text").fill("two one.")
     page.locator("#text").press("Enter")
     page.locator("#side[inert]").wait_for(state="attached")
-    page.set_viewport_size({"width": 1100, "height": 800})
     page.wait_for_timeout(50)
+    with pytest.raises(Exception, match="Timeout"):
+        cell(page, 1, 1).click(timeout=200)
+    assert page.locator("#side[inert], #results[inert], #heads[inert]").count() == 3
     held.pop().continue_()
     ready(page)
-    assert page.locator("#side[inert]").count() == 0
-    assert page.locator("#echo").text_content() in ("", "two one.")
+    assert page.locator("[inert]").count() == 0
+    assert "row=" not in page.url
+
+
+def test_a_run_with_one_layer_does_not_choose_the_layer_of_another(page: Any) -> None:
+    page.locator("#options").evaluate("box => { box.open = true; }")
+    page.locator("#layer").select_option("1")
+    translate(page, "two one.")
+    page.locator("#run").select_option("maps_luong")
+    page.locator("#intact-name", has_text="maps_luong").wait_for()
+    ready(page)
+    assert page.locator("#layer").input_value() == "0"
+    page.go_back()
+    page.locator("#intact-name", has_text="maps_transformer").wait_for()
+    ready(page)
+    assert page.locator("#layer").input_value() == "1", "what the address says"
+    page.locator("#run").select_option("maps_luong")
+    page.locator("#intact-name", has_text="maps_luong").wait_for()
+    page.locator("#run").select_option("maps_transformer")
+    page.locator("#intact-name", has_text="maps_transformer").wait_for()
+    ready(page)
+    assert page.locator("#layer").input_value() == "mean"
 
 
 def test_the_first_arrow_key_selects_the_first_cell(page: Any) -> None:

@@ -188,7 +188,7 @@ def test_a_stream_that_is_read_too_slowly_ends_its_search(client: TestClient, mo
     monkeypatch.setattr(streams, "_UNREAD_STREAMS", -1)
     events = client.post("/v1/translate/stream", json={"text": "one two."}).text
     sentence = "The stream is read too slowly; read it faster, or use the request without /stream."
-    error = {"error": sentence, "status": 400}
+    error = {"error": sentence, "status": 408}
     assert events == f"event: error\ndata: {json.dumps(error)}\n\n"
     assert client.app.state.service.streams == 0
 

@@ -66,11 +66,12 @@ def test_the_batches_are_halved_once_and_the_same_command_goes_on(
 @pytest.mark.parametrize(
     ("tokens", "context", "told"),
     [
+        (401, "none", r"Out of memory with batching\.batch_tokens=200\. Start over with batching\.batch_tokens=100 "),
         (101, "none", r"Out of memory with batching\.batch_tokens=50, .* and a smaller model, or with a lower"),
         (61, "none", r"Out of memory with batching\.batch_tokens=61, and the longest sentence has \d+ tokens"),
         (201, "concatenate", r"Out of memory with batching\.batch_tokens=201, and the longest sentence has \d+ tokens"),
     ],
-    ids=["half is too much", "half is less than a sentence", "half is less than a sentence and those before it"],
+    ids=["half is too much", "a quarter is less than a sentence", "half is", "half is less than those before it too"],
 )
 def test_what_cannot_be_halved_again_ends_with_a_sentence(
     corpus_copy: Path, job: Callable[..., Job], limit: Limit, tokens: int, context: str, told: str

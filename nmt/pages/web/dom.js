@@ -46,7 +46,7 @@ export function button(text, act) {
   return item;
 }
 
-/** Gives the focus to the button with this number among others, or to the nearest one that can have it. @param {HTMLButtonElement[]} buttons @param {number} index */
+/** Focuses the button at this index, or the nearest one that is enabled. @param {HTMLButtonElement[]} buttons @param {number} index */
 export function focusNear(buttons, index) {
   const distance = (/** @type {HTMLButtonElement} */ item) => Math.abs(buttons.indexOf(item) - index);
   const [nearest] = buttons.filter(({ disabled }) => !disabled).sort((one, other) => distance(one) - distance(other));

@@ -101,8 +101,8 @@ async function refresh() {
   stopAsking();
   writeAddress();
   element.results.ariaBusy = "true";
-  // What is beside the map of another sentence or run would change the new one.
-  element.side.inert = answers.intact !== null && !isCurrent();
+  // What belongs to the map of another sentence or run would change the new one.
+  setInert(answers.intact !== null && !isCurrent());
   element.answer.classList.remove("typed");
   if (!isCurrent()) showAttribution(null);
   element.status.classList.remove("error");
@@ -129,7 +129,7 @@ async function refresh() {
     answers = { ...first, intact: sameOrNew(first.intact), original, other, reading };
     beam = found;
     subject = { run, source, second };
-    element.status.textContent = "";
+    announce("");
     show();
     element.results.ariaBusy = "false";
   } catch (error) {
@@ -167,6 +167,7 @@ async function watched(question, isLatest) {
   if (growing) {
     isGrowing = true;
     setShown({});
+    for (const kind of Object.keys(FILES)) element[`save-${kind}`].disabled = true;
     forgetWords();
     element.intact.hidden = false;
     element.steps.hidden = true;
@@ -189,7 +190,7 @@ async function watched(question, isLatest) {
 /** @type {Map<string, Description>} */
 const descriptions = new Map();
 
-/** The questions about runs that are not answered yet; whoever asks meanwhile gets the same answer. @type {Map<string, Promise<Description>>} */
+/** Descriptions that are being fetched; callers in the meantime share the promise. @type {Map<string, Promise<Description>>} */
 const describing = new Map();
 
 /** @param {string} run */
@@ -223,8 +224,8 @@ function chosenInWords() {
   return [hasOne ? label(state.site) : placeName(), label(state.unit)].join(" · ");
 }
 
-/** The choices among a single layer or head, which nobody has made: another site or run begins with the mean. @type {Set<string>} */
-const only = new Set();
+/** Choices that were forced, because there was a single layer or head; the next site or run begins with the mean. @type {Set<string>} */
+const forced = new Set();
 
 /** Replaces a selected site, layer or head that the runs lack with one that they have, and fills the controls. */
 async function fitChoices() {
@@ -234,9 +235,9 @@ async function fitChoices() {
   if (!sites[state.site]) state.site = "cross";
   /** @param {"layer" | "head" | "otherLayer" | "otherHead"} key @param {number} count @param {import("./dom.js").PageElement} select */
   const fit = (key, count, select) => {
-    const choice = state[key], wasOnly = only.delete(key);
-    state[key] = count === 1 ? 0 : choice !== MEAN && choice < count && !wasOnly ? choice : MEAN;
-    if (count === 1) only.add(key);
+    const choice = state[key], wasForced = forced.delete(key);
+    state[key] = count === 1 ? 0 : choice !== MEAN && choice < count && !wasForced ? choice : MEAN;
+    if (count === 1) forced.add(key);
     fillSelect(select, choicesOf(count).map((number) => [number, number === MEAN ? label("mean") : number]), state[key]);
   };
   fillSelect(element.site, SITES.filter((site) => sites[site]).map((site) => [site, label(site)]), state.site);
@@ -293,6 +294,11 @@ function report(error) {
   complain(error);
 }
 
+/** Whether the maps and what is beside them can be used. @param {boolean} isInert */
+function setInert(isInert) {
+  for (const name of ["side", "results", "heads"]) element[name].inert = isInert;
+}
+
 /** Makes the engine stop computing the answers that `refresh` asks for. */
 function stopAsking() {
   for (const kind of ["translate", "attend", "intervene", "whole", "own", "reading"]) stop(kind);
@@ -305,7 +311,7 @@ function cancel() {
   if (!isCurrent() || subject.second !== state.second) forget();
   else show();
   element.results.ariaBusy = "false";
-  element.status.textContent = label("stopped");
+  announce(label("stopped"));
 }
 
 /** @param {string} text */
@@ -315,7 +321,8 @@ function announce(text) {
 }
 
 function forget() {
-  isGrowing = element.side.inert = false;
+  isGrowing = false;
+  setInert(false);
   answers = NONE;
   beam = NO_SEARCH;
   part(element.answer, ".translation").replaceChildren();
@@ -334,7 +341,8 @@ function forget() {
 function show() {
   const { intact, forced, changed, other, original } = answers;
   if (!intact) return;
-  isGrowing = element.side.inert = false;
+  isGrowing = false;
+  setInert(false);
   showNames();
   part(element.answer, ".translation").lang = runNamed(state.run)?.target ?? "";
   showWords(intact, changed);
@@ -842,6 +850,7 @@ function listenToPage() {
 async function restore(typed = "") {
   const preferred = runs.find(({ source }) => source === language); // a visitor types in the language of the page
   readAddress([...preferred ? [preferred] : [], ...runs].map(({ name }) => name));
+  forced.clear(); // the address makes the choices
   fitAttribution();
   fillRuns();
   setText(state.text || typed);

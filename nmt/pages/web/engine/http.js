@@ -27,7 +27,7 @@ async function send(path, signal, question) {
 /** @param {string} sentence @param {number} status of HTTP @param {number} [seconds] after which to ask again */
 function failure(sentence, status, seconds) {
   if (status === 429 || status === 503) return new Busy(sentence, seconds || SECONDS_TO_RETRY);
-  return status < 500 ? new Refused(sentence) : new Error(sentence);
+  return [400, 413, 422].includes(status) ? new Refused(sentence) : new Error(sentence);
 }
 
 /** @param {string} path @param {AbortSignal} signal @param {object} [question] */

@@ -122,7 +122,7 @@ export class Unreachable extends Error {
 /** Something in the question makes it unanswerable: another question can be answered. */
 export class Refused extends Error {}
 
-/** The engine has too much to do now: the same question can be answered after some seconds. */
+/** The engine is busy: ask the same question again after `seconds`. */
 export class Busy extends Error {
   /** @param {string} message @param {number} seconds */
   constructor(message, seconds) {

@@ -12,7 +12,7 @@ const MOST_BYTES = 1_000_000, MOST_ERRORS = 5, MOST_ATTEMPTS = 10;
 
 /** The name and the lines of the translated file. @type {{ name: string, lines: string[] } | null} */
 let done = null;
-// The number of files that have been chosen.
+// Changes when a file is chosen or closed.
 let turn = 0;
 
 /** A line ends at LF or CRLF and nothing else. @param {string} text */
@@ -42,8 +42,8 @@ async function translateFile(file) {
   if (file.size > MOST_BYTES) { say(label("fileLarge", MOST_BYTES / 1_000_000)); return; }
   /** @type {string[]} */
   let lines;
-  try { lines = linesOf(new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer())); } catch { say(label("fileNotText")); return; }
-  if (mine !== turn) return; // another file has been chosen while this one was read
+  try { lines = linesOf(new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer())); } catch { if (mine === turn) say(label("fileNotText")); return; }
+  if (mine !== turn) return; // while it was read, another file was chosen or this one was closed
   if (!lines.length) { say(label("fileEmpty")); return; }
   /** @type {string[]} */
   const translated = [];
@@ -117,6 +117,7 @@ export function listenToFiles() {
     element["file-close"].focus();
   });
   element["file-close"].addEventListener("click", () => {
+    turn++;
     stop("file");
     element["file-box"].hidden = true;
     element["file-open"].focus();

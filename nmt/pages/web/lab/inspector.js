@@ -204,14 +204,23 @@ function describe(map, row, column, changed) {
 /** @type {WeakMap<Translation, Promise<import("../engine/interface.js").Alternative[][]>>} */
 const alternativesOf = new WeakMap();
 
+// The chip that has lost the focus because the chips were replaced; -1 if none has.
+let focusedChip = -1;
+
 /** @param {number[] | null} steps @param {Translation | null} intact @param {Page} page */
 async function drawAlternatives(steps, intact, { refresh, report }) {
   element["alternatives-box"].hidden = steps === null || state.site === "encoder_self";
-  const focused = [...element.alternatives.children].indexOf(/** @type {Element} */ (document.activeElement));
+  focusedChip = Math.max(focusedChip, [...element.alternatives.children].indexOf(/** @type {Element} */ (document.activeElement)));
   element.alternatives.replaceChildren(); // the pieces of an earlier selection
   if (!intact || !steps || state.site === "encoder_self") return;
-  try { element.alternatives.replaceChildren(...await alternativesAt(steps[0], intact, { refresh })); } catch (error) { report(error); }
-  if (focused >= 0) focusNear([...element.alternatives.querySelectorAll("button")], focused);
+  try {
+    const chips = await alternativesAt(steps[0], intact, { refresh });
+    focusedChip = Math.max(focusedChip, [...element.alternatives.children].indexOf(/** @type {Element} */ (document.activeElement)));
+    element.alternatives.replaceChildren(...chips);
+  } catch (error) { report(error); }
+  // Unless the focus has moved on in the meantime.
+  if (focusedChip >= 0 && document.activeElement === document.body) focusNear([...element.alternatives.querySelectorAll("button")], focusedChip);
+  focusedChip = -1;
 }
 
 /**
