@@ -61,7 +61,7 @@ def read_plain_yaml(file: Path) -> Any:
 
 
 def _check_depth(text: str, file: Path) -> None:
-    """Raises Mistake for lists and dictionaries that are nested too deeply, from which libyaml would crash."""
+    """Raises Mistake for lists and dictionaries that are nested too deeply: libyaml would crash on them."""
     depth = 0
     for event in yaml.parse(text, Loader=_LOADER):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)

@@ -1,4 +1,4 @@
-"""Describes a run to those who look at it in the lab, on the server's page or on one that is a file."""
+"""What the lab says about a run, on the server's page and on the page that is one file."""
 
 from typing import Any
 

@@ -145,7 +145,7 @@ def tidy(folder: Path, whole: Path | None) -> None:
 
 def load_checkpoint(file: Path) -> dict[str, Any]:
     """The contents of a checkpoint, memory-mapped. Raises Mistake if it is damaged or not a checkpoint."""
-    damaged = f"{file} is damaged or not a checkpoint of a training run: delete it, or train again."
+    damaged = f"{file} is damaged, or is not a checkpoint of a training run: delete it, or train again."
     if not is_whole(file):
         raise Mistake(damaged)
     try:

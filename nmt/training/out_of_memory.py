@@ -43,7 +43,7 @@ def batch_too_large(prepared: Prepared) -> Iterator[None]:
 
 
 def _remedy(prepared: Prepared) -> Exception:
-    """What to raise: BatchTooLarge, or CheckFailed if only the user can do something."""
+    """The error to raise: BatchTooLarge, or CheckFailed if only the user can help."""
     batch_tokens = prepared.settings.batching.batch_tokens
     changes = {
         "batching.batch_tokens": batch_tokens // 2,

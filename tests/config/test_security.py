@@ -101,7 +101,7 @@ def test_a_pickle_in_place_of_a_checkpoint_is_not_loaded(
             file.writestr("archive/version", "3\n")
             file.writestr("archive/byteorder", "little")
         (trained / "checkpoints" / name).write_bytes(content.getvalue())
-    with pytest.raises(Mistake, match=r"is damaged or not a checkpoint of a training run"):
+    with pytest.raises(Mistake, match=r"is damaged, or is not a checkpoint of a training run"):
         average(job("average", run_dir="run", out="averaged", number=2))
     with pytest.raises(Mistake, match=r"last\.ckpt is not a checkpoint of a training run"):
         train(job("train", resume="true", trainer__max_steps=99))

@@ -101,7 +101,7 @@ async function refresh() {
   stopAsking();
   writeAddress();
   element.results.ariaBusy = "true";
-  // What belongs to the map of another sentence or run would change the new one.
+  // Controls of the previous sentence or run would change the new translation.
   setInert(answers.intact !== null && !isCurrent());
   element.answer.classList.remove("typed");
   if (!isCurrent()) showAttribution(null);
@@ -149,7 +149,7 @@ function sameOrNew(translation) {
 /** Whether the answers belong to the selected run and sentence. */
 const isCurrent = () => answers.intact !== null && subject.run === state.run && subject.source === state.text;
 
-// Whether the map of an unfinished translation has taken the place of the last one.
+// Whether the page shows the map of an unfinished translation, which must not be drawn over.
 let isGrowing = false;
 // Drawing the map of a long sentence takes much longer than a step, so it grows in larger steps.
 const CELLS_PER_STEP = 500;
@@ -273,7 +273,7 @@ async function fitChoices() {
   writeAddress();
 }
 
-/** Says that something failed which leaves the translation as it is. @param {unknown} error */
+/** Shows an error that leaves the translation as it is. @param {unknown} error */
 function complain(error) {
   if (isOutdated(error)) return;
   element.status.classList.add("error");
@@ -294,7 +294,7 @@ function report(error) {
   complain(error);
 }
 
-/** Whether the maps and what is beside them can be used. @param {boolean} isInert */
+/** Switches the maps and the controls beside them off, or on again. @param {boolean} isInert */
 function setInert(isInert) {
   for (const name of ["side", "results", "heads"]) element[name].inert = isInert;
 }

@@ -119,7 +119,7 @@ export class Unreachable extends Error {
   }
 }
 
-/** Something in the question makes it unanswerable: another question can be answered. */
+/** The question is at fault and has to change. */
 export class Refused extends Error {}
 
 /** The engine is busy: ask the same question again after `seconds`. */

@@ -103,7 +103,7 @@ export function drawInspector(map, changed, intact, page) {
   // What is selected comes first, and what else can be changed is written smaller below it.
   const isMain = (/** @type {string} */ name) => name === (column !== null ? "onColumn" : row !== null ? "onRow" : "onHead") || name === "onCell";
   element.actions.replaceChildren(...groups.filter(([, buttons]) => buttons.length).sort(([one], [other]) => Number(isMain(other)) - Number(isMain(one))).map(([name, buttons]) => {
-    // At a mean, a change of "the whole head" is one of all these heads.
+    // With a mean selected, "the whole head" would be several heads, so name them.
     const isOfSeveral = name === "onHead" && (state.layer === MEAN || state.head === MEAN);
     const title = make("span", { id: `of-${name}` }, isOfSeveral ? placeName() : label(name));
     return make("div", { role: "group", class: isMain(name) ? "" : "less", "aria-labelledby": title.id, title: placeName() }, title, ...buttons);
@@ -204,23 +204,25 @@ function describe(map, row, column, changed) {
 /** @type {WeakMap<Translation, Promise<import("../engine/interface.js").Alternative[][]>>} */
 const alternativesOf = new WeakMap();
 
-// The chip that has lost the focus because the chips were replaced; -1 if none has.
-let focusedChip = -1;
+// The chip that lost the focus when the chips were replaced; -1 if none did.
+let lostChip = -1;
+/** The chip that has the focus, or had it before the chips were replaced. */
+const focusedChip = () => Math.max(lostChip, [...element.alternatives.children].indexOf(/** @type {Element} */ (document.activeElement)));
 
 /** @param {number[] | null} steps @param {Translation | null} intact @param {Page} page */
 async function drawAlternatives(steps, intact, { refresh, report }) {
   element["alternatives-box"].hidden = steps === null || state.site === "encoder_self";
-  focusedChip = Math.max(focusedChip, [...element.alternatives.children].indexOf(/** @type {Element} */ (document.activeElement)));
+  lostChip = focusedChip();
   element.alternatives.replaceChildren(); // the pieces of an earlier selection
   if (!intact || !steps || state.site === "encoder_self") return;
   try {
     const chips = await alternativesAt(steps[0], intact, { refresh });
-    focusedChip = Math.max(focusedChip, [...element.alternatives.children].indexOf(/** @type {Element} */ (document.activeElement)));
+    lostChip = focusedChip();
     element.alternatives.replaceChildren(...chips);
   } catch (error) { report(error); }
   // Unless the focus has moved on in the meantime.
-  if (focusedChip >= 0 && document.activeElement === document.body) focusNear([...element.alternatives.querySelectorAll("button")], focusedChip);
-  focusedChip = -1;
+  if (lostChip >= 0 && document.activeElement === document.body) focusNear([...element.alternatives.querySelectorAll("button")], lostChip);
+  lostChip = -1;
 }
 
 /**

@@ -24,7 +24,7 @@ function explain(item, text) {
 
 const leave = () => { tip.hidden = true; };
 addEventListener("keydown", ({ key }) => { if (key === "Escape") leave(); });
-// A term that is replaced under the pointer or the focus sends no event of its own.
+// A term that is replaced while it has the pointer or the focus sends no event.
 addEventListener("pointerdown", ({ target }) => { if (!(target instanceof Element && target.closest(".term"))) leave(); });
 
 /** A term that can be touched. @param {string} term @param {string} name of the label that explains it */
