@@ -15,7 +15,8 @@
 # Dzmitry Bahdanau, Kyunghyun Cho, Yoshua Bengio: *Neural Machine Translation by Jointly Learning to Align and
 # Translate*, [arXiv:1409.0473](https://arxiv.org/abs/1409.0473). This page shows each equation of the model beside the
 # code of `nmt` that computes it, checks the code against the equation on small numbers, and trains the model on a tiny
-# language. The page is also a script: `python docs/papers/bahdanau2015.py` runs it, and Jupyter opens it with jupytext.
+# language. The page is also a script: `python docs/papers/bahdanau2015.py` runs it, and Jupyter opens it as a
+# notebook (`pip install jupyterlab jupytext`).
 #
 # The paper's $i$ is the number of the target word, $j$ that of the source word (in A.2.1, $i$ is also the source word).
 # In the code, $i$ is $t$.
@@ -255,6 +256,7 @@ axes = cross.plot(title="Bahdanau: each row is the word that the step predicts")
 # - **Training** (B.2): Adadelta with $\epsilon = 10^{-6}$ and $\rho = 0.95$, 80 sentences per update (1,600 at a time
 #   are sorted by length and divided), gradients cut to a norm of 1. Here: Adam and 32 sentences.
 #
-# `experiment=bahdanau2015` has the paper's sizes and optimizer; the file says what still differs. On the embedded
+# `experiment=bahdanau2015` has the paper's sizes and optimizer; `configs/experiment/bahdanau2015.yaml` says what still
+# differs. On the embedded
 # corpus, `python -m nmt.train model=bahdanau scorer=additive` trains a small model in minutes. Next:
 # [Luong et al. 2015](luong2015.py).

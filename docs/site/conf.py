@@ -83,13 +83,13 @@ ANCHOR = re.compile(r'<a id="([^"]+)"></a>')
 
 # What people search for that is not in the title of the page that they need.
 SEARCHED = {
-    "README": "git, install, windows, macos, colab",
+    "README": "git, install",
     "README.vi": "cai dat, phong thuc hanh",
     "docs/explanation/attention": "local attention, predictive alignment, sparse attention, monotonic attention",
     "docs/explanation/search": "p-value, significance test, bootstrap, paired test, temperature, top-k, mbr",
     "docs/how_to/compare_runs": "hyperparameter search, grid search, slurm, joblib",
     "docs/how_to/export": "app, mobile app, quantization, android, ios, offline, browser",
-    "docs/how_to/faq": "cpu only, download size, slow, error",
+    "docs/how_to/faq": "cpu only, download size, slow, error, windows, macos, wsl",
     "docs/how_to/gpu_and_precision": "cuda, bf16, mixed precision, out of memory",
     "docs/how_to/onnx": "c++, c#, java, javascript",
     "docs/how_to/production": "deploy, docker, http service, web service, rest api, nginx, kubernetes",
