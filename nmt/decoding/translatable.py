@@ -1,4 +1,4 @@
-"""What of a line a model translates: the rest is copied, and a line in capitals is read in sentence case."""
+"""Which part of a line a model translates: the rest is copied, and a line in capitals is read in sentence case."""
 
 import re
 import unicodedata
@@ -33,9 +33,11 @@ _ADDRESS = re.compile(
     re.IGNORECASE,
 )
 _SENTENCE_END = re.compile(f"{SENTENCE_END}$")
-# Characters that join or change the symbols beside them: variation selectors, joiners, tags of flags.
-_JOINERS = {*"\u200d\ufe0e\ufe0f\u20e3", *map(chr, range(0xE0020, 0xE0080))}
-# Symbols below this one, such as ° and ©, belong to the words beside them; so do units such as ㎡, and ㈱.
+# Characters that change the symbol before them: variation selectors, tags of flags.
+_CHANGES = {*"\ufe0e\ufe0f", *map(chr, range(0xE0020, 0xE0080))}
+# Joins two symbols to one; beside a letter, it belongs to the word.
+_JOINER = "\u200d"
+# Symbols below this one, such as ° and ©, and units such as ㎡ belong to the words beside them.
 _FIRST_SYMBOL, _UNITS = "\u2190", range(0x3200, 0x3400)
 # In shorter words of capitals, such as NATO, the capitals are usually the word's own.
 _FEWEST_LETTERS = 5
@@ -69,7 +71,7 @@ def translatable(line: str, tokenizer: Tokenizer, language: str = "") -> Transla
     to the length of the line.
     """
     end = len(line)
-    while end > 0 and (_is_symbol(line[end - 1]) or line[end - 1] == " "):
+    while end > 0 and _is_copied(line[end - 1], line[end : end + 1]):
         end -= 1
     start = _first_word(line[:end], language not in _ORDINALS_WITH_PERIOD)
     text = line[start:end]
@@ -147,7 +149,7 @@ def _first_word(line: str, numbers_with_period: bool) -> int:
     start, end = -1, 0
     while end > start:
         start = end
-        while end < len(line) and (_is_symbol(line[end]) or line[end] == " "):
+        while end < len(line) and _is_copied(line[end], line[max(end - 1, 0) : end]):
             end += 1
         marker = _LIST_MARKER.match(line, end)
         if marker is None and numbers_with_period:
@@ -157,12 +159,17 @@ def _first_word(line: str, numbers_with_period: bool) -> int:
     return end
 
 
+def _is_copied(character: str, copied: str) -> bool:
+    """Whether a character at an end of a line is copied, given the one beside it that is ('' at the very end)."""
+    return _is_symbol(character) or character == " " or (character == _JOINER and _is_symbol(copied))
+
+
 def _is_symbol(character: str) -> bool:
-    """Whether it is a pictograph or a part of one."""
+    """Whether it is a pictograph or a part of one; false for ''."""
     return (
         character >= _FIRST_SYMBOL
         and ord(character) not in _UNITS
-        and (unicodedata.category(character) in ("So", "Sk") or character in _JOINERS)
+        and (unicodedata.category(character) in ("So", "Sk") or character in _CHANGES)
     )
 
 

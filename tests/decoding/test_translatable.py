@@ -68,6 +68,8 @@ def test_met_nothing_to_translate(line: str) -> None:
         ("- ", "5 cats", ""),
         ("- ", "How old is Lan?", ""),
         ("• 😀 ", "How old is Lan?", " 👍🏽"),
+        ("", "How old is Lan?", " 👩\u200d🔬"),
+        ("👨\u200d👩\u200d👧 ", "How old is Lan?", "\u2764\ufe0f\u200d🔥"),
         ("😀", "How old is Lan?", "😀😀"),
         ("1\ufe0f\u20e3 ", "How old is Lan?", ""),
         ("", "3 cats are here.", ""),
