@@ -45,7 +45,8 @@ def bounded_lines(file: ByteStream) -> Iterator[tuple[bytes, int]]:
     first = True
     # The file is read as bytes: text mode and the text loader of datasets would also end a line at a lone carriage
     # return.
-    while raw := file.readline(LONGEST_LINE + 2):
+    # Three bytes more, because the first line may begin with a byte order mark, and two for the line end.
+    while raw := file.readline(LONGEST_LINE + 2 + len(codecs.BOM_UTF8)):
         skipped, rest = 0, raw
         while not rest.endswith(b"\n") and len(raw) > LONGEST_LINE and (rest := file.readline(LONGEST_LINE)):
             skipped += len(_without_end(rest))
@@ -90,7 +91,7 @@ def text_lines(file: ByteStream, name: str) -> Iterator[str]:
 
 @contextmanager
 def readable(name: str) -> Iterator[None]:
-    """Raises CheckFailed if the disk or the network share with the file of that name cannot be read in the block."""
+    """Turns a failure to read the file of that name, on a disk or a network share, into CheckFailed."""
     try:
         yield
     except OSError as error:
@@ -112,7 +113,7 @@ def iter_lines(path: Path, digest: Digest | None = None) -> Iterator[str]:
     if not path.is_file():
         raise Mistake(f"There is no file {path}; check the path.")
     empty = True
-    # Also what follows the last line is read, for the digest.
+    # `readable` encloses `opened`, which at its end reads the rest of the file for the digest.
     with readable(str(path)), opened(path, digest) as file:
         for line in text_lines(file, str(path)):
             empty = False

@@ -14,7 +14,7 @@ from nmt.errors import CheckFailed, Mistake
 from nmt.maps.links import Alignment, read_alignments
 from nmt.serving.texts import segment
 from nmt.text import normalize
-from nmt.text.lines import iter_lines, lines_with_ends, text_lines
+from nmt.text.lines import LONGEST_LINE, iter_lines, lines_with_ends, text_lines
 
 INSIDE = "\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
 TEXT = st.text(alphabet=f"ab \n{INSIDE}", max_size=30)
@@ -59,6 +59,11 @@ def test_the_server_does_not_cut_a_sentence_at_other_ends(character: str) -> Non
 )
 def test_examples(content: bytes, expected: list[str]) -> None:
     assert of_bytes(content) == expected
+
+
+def test_a_long_first_line_after_a_byte_order_mark_is_cut_between_characters() -> None:
+    [line] = of_bytes(b"\xef\xbb\xbf" + "đ".encode() * LONGEST_LINE)
+    assert line == "đ" * (LONGEST_LINE // 2)
 
 
 def test_a_byte_order_mark_is_dropped_from_alignments_and_documents(tmp_path: Path) -> None:
