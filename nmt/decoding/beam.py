@@ -20,10 +20,10 @@ _LEAST_COVERED = 1e-3
 
 
 class Ranking(NamedTuple):
-    """What the scores of a sentence's hypotheses, and the end of its search, depend on."""
+    """State that decides the scores of a sentence's hypotheses and when its search ends."""
 
-    words: Bool[Tensor, "sentences source"]
-    """The source pieces subject to the coverage penalty: all but EOS and padding."""
+    penalized: Bool[Tensor, "sentences source"]
+    """The source pieces subject to the coverage penalty: all but EOS, padding and earlier sentences."""
     covered: Float[Tensor, "sentences beams _"]
     """Attention weights summed over all steps; 0 if there is no coverage penalty."""
     finished: Int[Tensor, " sentences"]
@@ -47,19 +47,20 @@ class BeamSearch(BeamSettings, Stepwise):
     """Beam search with the length and coverage penalties of GNMT (Wu et al. 2016, equation 14):
     score = log P(Y|X) / ((5 + |Y|) / 6)^alpha + beta sum_s log min(sum_t a_ts, 1).
 
-    |Y| counts EOS. s runs over the source pieces except EOS; a_ts is the last layer's cross attention, averaged over
-    the heads, and sum_t a_ts is raised to at least 0.001. Each step considers the 2 x `beam_size` candidates with the
-    highest log-probability. A candidate that ends in EOS is finished if it ranks among the first `beam_size`; the best
-    `beam_size` of the others are extended further. The search for a sentence ends at the maximum length. It ends
-    earlier if `beam_size` hypotheses are finished and no unfinished one has a higher score so far (without its coverage
-    penalty, which is at most 0) than the best of them, or if no unfinished hypothesis can still enter the `n_best` (see
-    `_done`). The best hypothesis therefore does not depend on `n_best`. Greedy search ends at the first EOS.
+    |Y| counts EOS. s runs over the pieces of the source sentence except EOS; a_ts is the last layer's cross attention,
+    averaged over the heads, and sum_t a_ts is raised to at least 0.001. Each step considers the 2 x `beam_size`
+    candidates with the highest log-probability. A candidate that ends in EOS is finished if it ranks among the first
+    `beam_size`; the best `beam_size` of the others are extended further. The search for a sentence ends at the maximum
+    length. It ends earlier if `beam_size` hypotheses are finished and no unfinished one has a higher score so far
+    (without its coverage penalty, which is at most 0) than the best of them, or if no unfinished hypothesis can still
+    enter the `n_best` (see `_done`). The best hypothesis therefore does not depend on `n_best`. Greedy search ends at
+    the first EOS.
 
     `length_penalty` is alpha (0 turns it off), and `coverage_penalty` is beta. Raises Mistake if a setting is out of
     range.
     """
 
-    revision = 3
+    revision = 4
     """Incremented when a change makes the same settings find different translations, so old scores are not reused."""
 
     constraints: Constraints
@@ -84,8 +85,11 @@ class BeamSearch(BeamSettings, Stepwise):
         lengths = source_mask.sum(1)
         log_probs = torch.full((len(source), self.beam_size), -math.inf, device=source.device)
         log_probs[:, 0] = 0  # at the start, only the first beam is used; the others would duplicate it
+        before_end = torch.arange(source.shape[1], device=source.device) < lengths[:, None] - 1
+        # With context=concatenate, each earlier sentence ends in an EOS of its own.
+        earlier = (before_end & (source == EOS)).flip(1).cumsum(1).flip(1) > 0
         return log_probs, Ranking(
-            words=torch.arange(source.shape[1], device=source.device) < lengths[:, None] - 1,
+            penalized=before_end & ~earlier,
             covered=log_probs.new_zeros(*log_probs.shape, 1),
             finished=torch.zeros_like(lengths),
             best=torch.full_like(log_probs[:, : self.n_best], -math.inf),
@@ -121,7 +125,7 @@ class BeamSearch(BeamSettings, Stepwise):
         totals = self.constraints.apply(totals, live.ids[:, :, 1:].flatten(0, 1), live.longest, live.prefix)
         best, index = wide_top_k(totals.flatten(1), 2 * self.beam_size)
         if best[:, 0].isnan().any():  # NaN comes first
-            raise CheckFailed(NO_PROBABILITIES.format(sentence=int(live.sentence[best[:, 0].isnan()][0])))
+            raise CheckFailed(NO_PROBABILITIES)
         vocab = totals.shape[2]
         return Candidates(best, index // vocab, index % vocab)
 
@@ -150,7 +154,7 @@ class BeamSearch(BeamSettings, Stepwise):
     def _coverage(self, ranking: Ranking, parents: Int[Tensor, "sentences beams"]) -> Float[Tensor, "sentences beams"]:
         """beta sum_s log min(sum_t a_ts, 1) of the hypothesis that each candidate extends."""
         sums = ranking.covered.clamp(_LEAST_COVERED, 1)
-        penalties = sums.log().masked_fill(~ranking.words[:, None], 0).sum(dim=-1)
+        penalties = sums.log().masked_fill(~ranking.penalized[:, None], 0).sum(dim=-1)
         return self.coverage_penalty * penalties.gather(1, parents)
 
     def _done(self, live: Live, ranking: Ranking) -> Bool[Tensor, " sentences"]:

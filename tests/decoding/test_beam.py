@@ -43,9 +43,10 @@ def penalty(length: int, alpha: float) -> float:
 
 
 def coverage(model: Any, source: list[int], ids: list[int]) -> float:
-    """sum_s log min(sum_t a_ts, 1), over the source without its EOS."""
+    """sum_s log min(sum_t a_ts, 1), over the source without its EOS, and without the sentences before it."""
     sums = sum(model.next_weights(source, ids[:t]) for t in range(len(ids) + 1))
-    return sum(math.log(min(max(float(sums[s]), 1e-3), 1)) for s in range(len(source) - 1))
+    first = max((s + 1 for s in range(len(source) - 1) if source[s] == EOS), default=0)
+    return sum(math.log(min(max(float(sums[s]), 1e-3), 1)) for s in range(first, len(source) - 1))
 
 
 def allowed(ids: list[int], token: int, limit: int, shortest: int, ngram: int, prefix: list[int]) -> bool:
@@ -107,6 +108,15 @@ def test_a_wide_beam_on_three_words_finds_what_exhaustive_search_finds(
     best = search(model, [source], beam_size=41, **settings)[0][0]
     assert best.ids == max(scored)[1]
     assert best.score == pytest.approx(max(scored)[0])
+
+
+def test_earlier_sentences_have_no_coverage_penalty(markov: Callable[..., Any]) -> None:
+    """With context=concatenate, they are in front of the source, each with an EOS."""
+    model, sources = markov(vocab=7, seed=4), [[5, EOS, 6, 4, EOS, 4, 5, EOS], [4, 6, EOS]]
+    found = search(model, sources, beam_size=4, coverage_penalty=0.7, length_penalty=0.0, n_best=4)
+    for source, hypotheses in zip(sources, found, strict=True):
+        for each in hypotheses:
+            assert each.score == pytest.approx(each.log_prob + 0.7 * coverage(model, source, each.ids))
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -282,7 +292,7 @@ def test_finished_sentences_leave_the_batch(markov: Callable[..., Any]) -> None:
 def test_a_model_without_valid_probabilities_is_refused(markov: Callable[..., Any], value: float) -> None:
     model = markov(vocab=7, seed=12)
     model.table[:] = value
-    with pytest.raises(CheckFailed, match="Sentence 0 of the batch has no translation"):
+    with pytest.raises(CheckFailed, match="A sentence has no translation"):
         search(model, [[4, EOS]])
 
 
