@@ -170,7 +170,7 @@ def test_a_model_that_computes_nan_fails_and_its_user_made_no_mistake(
     monkeypatch.setattr(Seq2Seq, "step", nan)
     code, errors = ended("translate", f"run_dir={trained}", "device=cpu", "engine=torch")
     assert code == 1, errors
-    assert errors.splitlines()[-1].startswith("error: Sentence 0 of the batch has no translation, because the model's")
+    assert errors.splitlines()[-1].startswith("error: A sentence has no translation, because the model's")
 
 
 def test_a_module_that_fails_when_it_is_imported_is_shown_and_not_called_missing(

@@ -15,6 +15,7 @@ from nmt.commands.translate_settings import TranslateSettings
 from nmt.config.direction import Direction
 from nmt.config.job import Job
 from nmt.config.keys import leaves
+from nmt.config.nodes import choice_names
 from nmt.data.cache import content_key, file_digest
 from nmt.data.language_checks import foreign_check
 from nmt.decoding.ray_cluster import run_on_ray
@@ -309,7 +310,7 @@ def _made_with(chosen: Chosen, translator: Translator, settings: TranslateSettin
         "max_source_tokens": translator.max_source_tokens,
         # The classes are named by their settings.
         **{key: value for key, value in leaves(search, "search").items() if "_target_" not in key},
-        "search": str(search["_target_"]).rpartition(".")[2],
+        "search": choice_names().get(str(search["_target_"]), str(search["_target_"])),
     }
 
 

@@ -31,7 +31,7 @@ class IdBatch(NamedTuple):
 
 @runtime_checkable
 class SearchTraits(Protocol):
-    """What a translator asks about a way to search."""
+    """The properties of a search that the translator needs."""
 
     @property
     def n_best(self) -> int:

@@ -77,7 +77,7 @@ def _join_cluster(address: str | None, cores: int) -> None:
     """Joins the cluster at the address, by default that of RAY_ADDRESS, or starts one with at least this many cores."""
     import ray
 
-    # Ray replaces it by one whose exit code is the number of the signal.
+    # ray.init replaces this handler with one that exits with the signal's number.
     handler = signal.getsignal(signal.SIGTERM)
     setting = "cluster_address" if address else "RAY_ADDRESS"
     address = address or os.environ.get("RAY_ADDRESS") or _THIS_MACHINE

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from nmt.decoding.constraints import Constraints
 from nmt.decoding.id_search import Hypothesis
-from nmt.decoding.stepwise import Live, Stepwise
+from nmt.decoding.stepwise import NO_PROBABILITIES, Live, Stepwise
 from nmt.errors import CheckFailed, Mistake
 from nmt.text.tokenizer import EOS, PAD
 
@@ -107,10 +107,7 @@ class Sampling(Stepwise):
     ) -> Int[Tensor, "sentences samples"]:
         probabilities, pieces = scores.softmax(dim=-1).sort(dim=-1, descending=True, stable=True)
         if not probabilities.isfinite().all():
-            raise CheckFailed(
-                "There is no next piece to sample, because the model's log-probabilities are NaN or search.constraints "
-                "block all pieces; check the model's weights, or relax the constraints."
-            )
+            raise CheckFailed(NO_PROBABILITIES)
         total = probabilities.cumsum(dim=-1)
         # A piece is kept if the total probability of all more probable pieces is below top_p.
         kept = probabilities * (total - probabilities < self.top_p)

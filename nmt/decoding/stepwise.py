@@ -16,8 +16,8 @@ from nmt.errors import CheckFailed
 from nmt.text.tokenizer import BOS
 
 NO_PROBABILITIES = (
-    "Sentence {sentence} of the batch has no translation, because the model's log-probabilities are NaN or -inf; check "
-    "the model's weights, or search in float32."
+    "A sentence has no translation, because the model's log-probabilities are NaN or -inf, or search.constraints block "
+    "all pieces: check the model's weights, search in float32, or relax the constraints."
 )
 
 
@@ -112,9 +112,8 @@ class Stepwise(ABC):
                 memory, owns_memory = (move_rows if owns_memory else select_rows)(memory, kept), True
                 live, rows = select_rows((live, rows), kept)
             state = move_rows(state, rows.flatten())
-        for sentence, hypotheses in enumerate(finished):
-            if not hypotheses:
-                raise CheckFailed(NO_PROBABILITIES.format(sentence=sentence))
+        if not all(finished):
+            raise CheckFailed(NO_PROBABILITIES)
         return [sorted(hypotheses, key=lambda one: one.score, reverse=True)[: self.n_best] for hypotheses in finished]
 
     @abstractmethod

@@ -18,6 +18,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TextIO
 
+from nmt.config.messages import written
 from nmt.config.stored import Count, Stored, read_stored
 from nmt.data.cache import file_digest
 from nmt.errors import Mistake
@@ -35,7 +36,7 @@ _LARGEST_RECORD = 2**28
 class _StoredFile(Stored):
     input: str
     bytes: Count
-    modified: Count
+    modified: int
     sha256: str
     lines: list[Count]
 
@@ -112,16 +113,20 @@ class JobFile(NamedTuple):
     def writing(self, part: Part) -> Iterator[TextIO]:
         """A text file that becomes the part when the block ends; after an error, nothing of it remains."""
         part.path.parent.mkdir(exist_ok=True)
+        begun = False
         try:
             with atomic_write(part.path) as temporary, temporary.open("wb") as raw:
                 # Compressed parts can be joined as they are. Without a time stamp, equal parts are equal files.
                 file = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if compression(self.target) else raw
                 with io.TextIOWrapper(file, encoding="utf-8", newline="\n") as text:
+                    begun = True
                     yield text
         except FileNotFoundError:
             # Another process was faster: it has translated the same parts, joined them and deleted the folder.
             if not self.target.exists():
                 raise
+            if not begun:
+                yield io.StringIO()  # the block must run, and what it writes is no longer needed
         if self.target.exists():
             remove(self.parts)  # mkdir has made it again, just after the process that joined the parts deleted it
 
@@ -248,26 +253,19 @@ def _check_settings(folder: Path, stored: Mapping[str, Any], now: Mapping[str, A
             continue
         if key == "search":
             raise Mistake(
-                f"output is {folder}, whose job was started with the search {stored.get(key)}, not {now.get(key)}: "
-                "choose the same search again, or choose another output."
+                f"output is {folder}, whose job was started with search={stored.get(key)}, not search={now.get(key)}: "
+                "use the same search again, or choose another output."
             )
         if key == "weights":
             raise Mistake(
-                f"output is {folder}, whose job was started with other weights: use the same run again, or choose "
+                f"output is {folder}, whose job was started with different weights: use the same run again, or choose "
                 "another output."
             )
-        before, asked = _shown(stored.get(key)), _shown(now.get(key))
+        before, asked = written(stored.get(key)), written(now.get(key))
         raise Mistake(
-            f"output is {folder}, whose job was started with {key}={before}, not {asked}: write the same again, or "
+            f"output is {folder}, whose job was started with {key}={before}, not {asked}: use the same value again, or "
             "choose another output."
         )
-
-
-def _shown(value: Any) -> str:
-    """A setting as a user types it."""
-    if value is None or isinstance(value, bool):
-        return "null" if value is None else str(value).lower()
-    return str(value)
 
 
 def _check_inputs(folder: Path, stored: Mapping[str, Any], inputs: Mapping[str, Path]) -> None:

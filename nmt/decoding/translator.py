@@ -152,7 +152,7 @@ class Translator:
         Mistake if `lines` or `prefixes` is a single string, or if their lengths differ.
         """
         if isinstance(lines, str):
-            raise Mistake("translate takes a list of lines, not a string; write translate([line]).")
+            raise Mistake("lines must be a list of strings, not a string; write [line].")
         if isinstance(prefixes, str):
             raise Mistake("prefixes must be a list with one string for each line, not a string; write [prefix].")
         if prefixes is not None and len(prefixes) != len(lines):

@@ -70,7 +70,8 @@ class Workers:
                     worker = idle.pop()
                     try:
                         worker.connection.send(items[begun])
-                    except BrokenPipeError:  # errors.report would take it for a closed standard output
+                    # errors.report would take a broken pipe for a closed standard output.
+                    except (BrokenPipeError, ConnectionResetError):
                         raise _ended(worker) from None
                     busy[worker.connection] = worker, begun
                     begun += 1

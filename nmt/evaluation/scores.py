@@ -71,15 +71,28 @@ def flores200_model() -> Path:
     return Path(folder) / "models" / "flores200sacrebleuspm"
 
 
+def resampling_seed() -> int | None:
+    """The seed of sacrebleu's resampling: 12345, or the environment variable SACREBLEU_SEED; None if that is none.
+
+    Raises Mistake if it is no number.
+    """
+    seed = os.environ.get("SACREBLEU_SEED", "12345")
+    if seed.lower() == "none":
+        return None
+    if not seed.isdecimal():
+        raise Mistake(f"SACREBLEU_SEED is '{seed}'; it must be a whole number of at least 0, or none.")
+    return int(seed)
+
+
 def corpus_scores(
     hypotheses: Sequence[str], references: References, metrics: Mapping[str, Metric] | None = None
 ) -> list[Score]:
     """Corpus-level scores by the given metrics; the defaults are the headline metrics for plain text.
 
-    Resampling uses sacrebleu's seed: 12345, or the value of the environment variable SACREBLEU_SEED. Raises Mistake
-    if the numbers of lines differ or there are no lines.
+    Resampling uses `resampling_seed`. Raises Mistake if the numbers of lines differ or there are no lines.
     """
     check_lines(hypotheses, references)
+    resampling_seed()
     scores = []
     for name, metric in (headline_metrics(tokenized=False) if metrics is None else metrics).items():
         score = metric.corpus_score(hypotheses, references, n_bootstrap=RESAMPLES)

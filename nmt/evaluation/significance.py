@@ -1,13 +1,12 @@
 """Tests whether the difference between two BLEU scores is due to more than chance."""
 
-import os
 from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Int
 from sacrebleu.metrics.bleu import BLEU
 
-from nmt.evaluation.scores import RESAMPLES, References, check_lines
+from nmt.evaluation.scores import RESAMPLES, References, check_lines, resampling_seed
 
 TRIALS = 10_000
 """sacrebleu's number of trials for approximate randomization."""
@@ -42,7 +41,7 @@ def approximate_randomization(
             p_values.append(1.0)
             continue
         observed = abs(np.subtract(*scores))
-        generator, reached = _generator(), 0
+        generator, reached = np.random.default_rng(resampling_seed()), 0
         for start in range(0, trials, _BLOCK):
             # Seed, generator and draws are sacrebleu's, in blocks because a large test set would need gigabytes.
             keeps = generator.integers(2, size=(min(_BLOCK, trials - start), len(first)), dtype=bool)
@@ -74,7 +73,7 @@ def multi_bootstrap(
     if len(settings) == 1 or lines == 1:
         return [1.0] * len(settings)
     # Seed, generator and draws are sacrebleu's, as for the confidence intervals.
-    generator = _generator()
+    generator = np.random.default_rng(resampling_seed())
     drawn_lines = generator.choice(lines, size=(resamples, lines), replace=True)
     # How often each resample contains each line; the first row is the whole corpus.
     times = np.stack([np.ones(lines, dtype=np.int64), *(np.bincount(row, minlength=lines) for row in drawn_lines)])
@@ -112,13 +111,8 @@ def _printed_alike(score: float, other: float) -> bool:
     return f"{score:.{DECIMALS}f}" == f"{other:.{DECIMALS}f}"
 
 
-def _generator() -> np.random.Generator:
-    seed = os.environ.get("SACREBLEU_SEED", "12345")
-    return np.random.default_rng(None if seed.lower() == "none" else int(seed))
-
-
 def _line_counts(hypotheses: Sequence[str], references: References, metric: BLEU) -> Int[np.ndarray, "lines counts"]:
-    """The counts of each line of which BLEU needs only the sums: lengths, matching n-grams, and all n-grams."""
+    """For each line, the counts whose sums over a corpus determine its BLEU: lengths, matching n-grams, all n-grams."""
     line_scores = [
         metric.corpus_score([hypothesis], [[reference] for reference in line_references])
         for hypothesis, line_references in zip(hypotheses, zip(*references, strict=True), strict=True)
@@ -129,7 +123,7 @@ def _line_counts(hypotheses: Sequence[str], references: References, metric: BLEU
 
 
 def _bleu(sums: Int[np.ndarray, "corpora counts"], metric: BLEU) -> np.ndarray:
-    """BLEU of each corpus, of which a row has the sums of the counts of its lines."""
+    """BLEU of each corpus; a row holds the summed counts of its lines."""
     order = metric.max_ngram_order
     scores = [
         metric.compute_bleu(

@@ -82,7 +82,7 @@ def _sources() -> dict[str, set[str]]:
 
 
 def _number(printed: str) -> float | str:
-    """The number that a text stands for, so that 1 and 1.0 compare equal; other text is returned unchanged."""
+    """The number in a text, so that 1 and 1.0 compare equal; any other text is returned unchanged."""
     try:
         value = float(printed)
     except ValueError:

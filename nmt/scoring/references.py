@@ -45,7 +45,7 @@ def _warn_of_swapped(prefix: str, pairs: Pairs, direction: Direction) -> None:
 
 def is_tokenized(said: bool | None, references: Sequence[str]) -> bool:
     """Whether BLEU uses the references' own tokens: `said` (data.tokenized), or how they look if it is None."""
-    return looks_tokenized(references) if said is None else bool(said)
+    return looks_tokenized(references) if said is None else said
 
 
 def warn_of_references(path: Path, references: Sequence[str], tone_marks: ToneMarks | None = None) -> None:
@@ -72,8 +72,8 @@ def warn_of_references(path: Path, references: Sequence[str], tone_marks: ToneMa
     differing = sum(with_tone_marks(line, tone_marks) != line for line in map(normalize, references))
     if differing:
         logger.warning(
-            "%s: references are scored unchanged, but %d of %d lines have Vietnamese tone marks in the other style "
-            "than the translations (tokenizer.tone_marks=%s), which may lower BLEU: write them in that style, unless "
+            "%s: references are scored unchanged, but %d of %d lines have Vietnamese tone marks in a different style "
+            "from the translations (tokenizer.tone_marks=%s), which may lower BLEU: rewrite them in that style, unless "
             "you need scores comparable with published ones.",
             path,
             differing,

@@ -2,7 +2,6 @@
 
 import json
 import logging
-import os
 import time
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
@@ -20,7 +19,7 @@ from nmt.evaluation.buckets import Bucket, by_length, by_rarest_word
 from nmt.evaluation.comet import Comet
 from nmt.evaluation.sanity import hypothesis_warnings, looks_tokenized
 from nmt.evaluation.score_record import Score, ScoreRecord
-from nmt.evaluation.scores import all_metrics, corpus_scores, headline_metrics, sentence_scores
+from nmt.evaluation.scores import all_metrics, corpus_scores, headline_metrics, resampling_seed, sentence_scores
 from nmt.files import remove_abandoned_parts, write_json, write_text
 from nmt.pace import Pace
 from nmt.runs.engine import Engine, longest_source, search_config
@@ -36,6 +35,8 @@ from nmt.text.lines import read_lines
 logger = logging.getLogger(__name__)
 
 HYPOTHESES, TABLE, SCORES = "hypotheses.txt", "sentences.tsv", "scores.json"
+# The conditions that decide which translations a run makes.
+_TRANSLATED_WITH = ("weights_sha256", "search", "minimum_bayes_risk", "verbatim", "max_source_tokens", "precision")
 
 
 class RunScores(NamedTuple):
@@ -71,6 +72,7 @@ def score_runs(
     The files are hypotheses.txt, sentences.tsv, sentences.jsonl and scores.json. An ensemble has no alignment error
     rate. COMET, perplexity and warnings use only the first list of references. `cache_dir` is for `training_counts`.
     """
+    resampling_seed()  # checked before the search
     translator = build_translator(
         runs,
         search,
@@ -81,6 +83,9 @@ def score_runs(
         workers=workers,
         verbatim=verbatim,
     )
+    counts = training_counts(runs[0], cache_dir)  # before the search: a text that cannot be read ends the command
+    if not counts:
+        logger.info("No scores by rarest word: the training corpus of %s is missing", runs[0].directory.path)
     start = time.monotonic()
     translated = translator.translated_lines(
         test_set.sources, report=Pace("sentences translated"), documents=test_set.documents
@@ -95,9 +100,6 @@ def score_runs(
     for sentence in hypothesis_warnings(hypotheses, test_set.sources, test_set.references[0]):
         logger.warning("%s", sentence)
     headline = {"BLEU": headline_metrics(test_set.tokenized)["BLEU"]}
-    counts = training_counts(runs[0], cache_dir)
-    if not counts:
-        logger.info("No scores by rarest word: the training corpus of %s is missing", runs[0].directory.path)
     gold = test_set.gold if len(runs) == 1 else None
     if test_set.gold and not gold:
         logger.info("No alignment error rate: each of the %d runs aligns in its own way", len(runs))
@@ -194,7 +196,7 @@ def conditions(
             for gold in (test_set.gold, test_set.valid_gold)
             if gold
         ],
-        os.environ.get("SACREBLEU_SEED", "12345"),  # sacrebleu's default
+        str(resampling_seed()),
     ]
     return {
         "runs": [str(run.directory.path) for run in runs],
@@ -248,16 +250,18 @@ class _StoredScores(Stored):
 def stored_scores(run: LoadedRun, test_set: TestSet) -> tuple[list[str], dict[str, Any]] | None:
     """The translations and scores in the test set's folder; None if they must be made again, with a warning if damaged.
 
-    BLEU and chrF2 are computed again from the translations. That the run makes these translations is not checked.
+    BLEU and chrF2 are computed again from the translations. It does not check that the run still produces these
+    translations.
     """
     file, hypotheses_file = test_set.out / SCORES, test_set.out / HYPOTHESES
     if not file.is_file() or not hypotheses_file.is_file():
         return None
     try:
         recorded = read_stored(file, _StoredScores)
-        # Without the corpus, only the weights tell: the gold alignments that the scores were made with are gone too.
-        key = "weights_sha256" if test_set.stored else "made_with"
-        if recorded.get(key) != conditions([run], test_set)[key]:
+        now = conditions([run], test_set)
+        # Without the corpus, its hash cannot be made: the gold alignments that the scores were made with are gone too.
+        decisive = (*_TRANSLATED_WITH, "engine") if test_set.stored else ("made_with",)
+        if any(recorded.get(key) != now.get(key) for key in decisive):
             return None
         hypotheses = read_lines(hypotheses_file)
         if len(hypotheses) != len(test_set.sources):
@@ -268,7 +272,8 @@ def stored_scores(run: LoadedRun, test_set: TestSet) -> tuple[list[str], dict[st
         figures = {record["name"]: [record["value"], *record["interval"]] for record in recorded["scores"]}
         for score in again:
             computed = score.record()
-            if figures.get(score.name) != [computed["value"], *computed["interval"]]:
+            compared = 1 if resampling_seed() is None else 3  # without a seed, every interval is different
+            if figures.get(score.name, [])[:compared] != [computed["value"], *computed["interval"]][:compared]:
                 raise Mistake(
                     f"{file} does not have the {score.name} of {hypotheses_file}, which is {score.figures()}."
                 )

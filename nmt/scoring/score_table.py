@@ -136,8 +136,8 @@ def run_system(
     test_set = split_test_set(run, split)
     if references is not None and test_set.references != references:
         raise Mistake(
-            f"{path} has different references for {split} than the first run. Translate the same file with both runs "
-            "and compare the translations with outputs=[A,B]."
+            f"The references of {path} for {split} differ from those of the first run. Translate the same file with "
+            "both runs, and compare the translations: 'outputs=[A,B]' reference=FILE."
         )
     stored = stored_scores(run, test_set)
     if stored is None:
@@ -218,7 +218,7 @@ def report(
     if len(of_tokens) > 1:
         raise Mistake(
             "Some systems have BLEU on tokens and others BLEU on plain text, which are not comparable. Compare their "
-            "translations instead: outputs=[A,B] reference=FILE."
+            "translations instead: 'outputs=[A,B]' reference=FILE."
         )
     metric: Any = headline_metrics(of_tokens.pop())["BLEU"]
     settings = by_setting(systems)
@@ -246,6 +246,8 @@ def report(
     comparison = Comparison(parts, _notes(corrected, test), signatures, dict(without_result or {}))
     out.mkdir(parents=True, exist_ok=True)
     write_text(out / "comparison.md", comparison.markdown() + "\n")
+    if not settings:  # of an earlier comparison of several seeds
+        (out / "comparison_means.csv").unlink(missing_ok=True)
     for name, part in parts.items():
         write_text(out / f"{name}.csv", part.table.csv())
     write_text(out / "comparison.tex", "\n\n".join(paper_table(part.table).latex() for part in parts.values()) + "\n")
@@ -296,7 +298,7 @@ def setting_part(settings: Sequence[Setting], p_values: Sequence[float]) -> Part
 
 
 def paper_table(table: Table) -> Table:
-    """The table in the width of a page: the last part of each key, and without the columns and intervals of less use.
+    """The table, narrow enough for a page: the last part of each key, without the less useful columns and intervals.
 
     The other files of a comparison have everything.
     """

@@ -158,10 +158,7 @@ def _stored_lines(file: Path) -> list[StoredLine]:
             f"{file} is damaged: copy it from the original run, or copy the corpus of the run here."
         ) from error
     if len({len(line.references) for line in lines}) != 1:
-        raise Mistake(
-            f"{file} must have the same number of references on each line, and at least one line: copy it "
-            "from the original run."
-        )
+        raise Mistake(f"{file} must have the same number of references on each line: copy it from the original run.")
     return lines
 
 
@@ -197,11 +194,11 @@ def stored_pairs(run: StoredRun) -> tuple[Path, Pairs] | None:
 def example_pairs(run: LoadedRun) -> list[tuple[str, str]]:
     """Short pairs of a source and its translation that the run directory stores, to try the run on.
 
-    None are returned for a run of the embedded corpus, whose own pairs are better examples.
+    Empty for a run of the embedded corpus, whose own pairs are better examples.
     """
     stored = None if run.settings.data.embedded else stored_pairs(run.stored)
     pairs = [] if stored is None else zip(*stored[1], strict=True)
-    short = (pair for pair in pairs if max(len(side.split()) for side in pair) <= _MOST_EXAMPLE_WORDS)
+    short = (pair for pair in pairs if all(0 < len(side.split()) <= _MOST_EXAMPLE_WORDS for side in pair))
     return list(islice(short, _EXAMPLES))
 
 

@@ -76,7 +76,7 @@ def opened(path: Path, digest: Digest | None = None) -> Iterator[BinaryIO]:
         stored: Any = io.BufferedReader(_Hashed(file, digest), _BLOCK) if digest else file
         with _unpacked(path, stored) if compression(path) else nullcontext(stored) as stream:
             yield stream
-            # What follows the last line, or the end of the compressed data; the stream may close the file, too.
+            # Read the rest for the digest before the stream closes the file.
             while digest and stored.read(_BLOCK):
                 pass
 

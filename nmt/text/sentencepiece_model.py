@@ -28,10 +28,10 @@ _SPECIAL_TYPES = ("control", "unknown", "control", "control")  # of PAD, UNK, BO
 _SIZES = {1: 8, 5: 4}  # bytes of numbers whose length is fixed
 
 _MOST_LOG = 100.0
-"""Of a piece's log-probability, which is about -20 for the rarest pieces.
+"""Largest accepted absolute value of a piece's log-probability; the rarest pieces have about -20.
 
-Sums of much larger ones differ, because SentencePiece begins a new sum where the rounding errors of float32 would grow
-too large.
+With much larger values, the sums would differ from SentencePiece's, which begins a new sum where float32 would round
+too much.
 """
 
 

@@ -177,6 +177,9 @@ def test_gold_alignments_and_the_seed_are_among_the_conditions(
     monkeypatch.setenv("SACREBLEU_SEED", "7")
     keys.append(conditions([run], plain)["made_with"])
     assert len(set(keys)) == len(keys)
+    monkeypatch.setenv("SACREBLEU_SEED", "abc")
+    with pytest.raises(Mistake, match=r"SACREBLEU_SEED is 'abc'; it must be a whole number of at least 0, or none\."):
+        conditions([run], plain)
 
 
 def test_an_ensemble_takes_no_alignment(files: Path, run: LoadedRun, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,6 +62,15 @@ def test_scores_of_other_weights_are_not_believed(
     assert "Evaluating c" in caplog.text
 
 
+def test_scores_of_another_search_are_not_believed(
+    alone: Path, job: Callable[..., Job], caplog: pytest.LogCaptureFixture
+) -> None:
+    evaluate(job("evaluate", search__beam_size=1, run_dir="[c]", device="cpu"))
+    with caplog.at_level(logging.INFO):
+        compare(job("compare", run_dirs="[c]", device="cpu", out="table"))
+    assert "Evaluating c" in caplog.text
+
+
 def test_a_stored_split_is_evaluated_as_the_files_are(
     alone: Path, job: Callable[..., Job], caplog: pytest.LogCaptureFixture
 ) -> None:

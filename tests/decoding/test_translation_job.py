@@ -1,12 +1,14 @@
 """Jobs that translate files in parts: each line once, in order, whatever is killed; other jobs are refused."""
 
 import gzip
+import os
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from nmt.decoding import translation_job
 from nmt.decoding.translation_job import JobFile, Shard, cut, open_job
 from nmt.errors import Mistake
 
@@ -160,6 +162,26 @@ def test_a_process_that_is_overtaken_ends_well(tmp_path: Path, source: Path) -> 
     assert "too late" not in slow.target.read_text()
 
 
+def test_a_process_that_is_overtaken_before_it_writes_ends_well(
+    tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow, fast = opened(tmp_path, source), opened(tmp_path, source)
+    [part] = slow.read([2])
+    whole = translation_job.atomic_write
+
+    def late(path: Path) -> Any:
+        monkeypatch.setattr(translation_job, "atomic_write", whole)
+        upper(fast)
+        assert fast.join()
+        return whole(path)
+
+    monkeypatch.setattr(translation_job, "atomic_write", late)
+    with slow.writing(part) as text:
+        text.write("too late\n")
+    assert slow.join()
+    assert "too late" not in slow.target.read_text()
+
+
 def test_a_process_of_a_killed_command_stops_when_the_file_is_finished(tmp_path: Path, source: Path) -> None:
     """Otherwise it would write parts that nobody deletes."""
     old, new = opened(tmp_path, source), opened(tmp_path, source)
@@ -196,8 +218,8 @@ def test_an_empty_file_becomes_an_empty_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"weights": "v"}, "whose job was started with other weights: use the same run again"),
-        ({"search.beam_size": 5}, "whose job was started with search.beam_size=1, not 5: write the same again"),
+        ({"weights": "v"}, "whose job was started with different weights: use the same run again"),
+        ({"search.beam_size": 5}, "whose job was started with search.beam_size=1, not 5: use the same value again"),
         ({"part_lines": 3}, "whose job was started with shard_lines=4, not 3"),
         ({"verbatim": True}, "whose job was started with verbatim=null, not true"),
         ({"name": "other.vi"}, "whose job translates .*in.en, which is not in input: name the same files again"),
@@ -219,6 +241,8 @@ def test_a_file_that_was_added_is_refused(tmp_path: Path, source: Path) -> None:
 def test_an_input_may_be_copied_but_not_changed(tmp_path: Path, source: Path) -> None:
     opened(tmp_path, source)
     source.write_text(source.read_text())  # the same content at another time
+    opened(tmp_path, source)
+    os.utime(source, (-1e9, -1e9))  # before 1970
     opened(tmp_path, source)
     source.write_text(source.read_text().replace("2", "3"))
     with pytest.raises(Mistake, match=r"in\.en has changed since the job in .*out began: restore it"):
@@ -247,13 +271,13 @@ def test_parts_of_a_job_without_a_record_are_not_used(tmp_path: Path, source: Pa
 
 
 def test_a_job_with_another_search_is_refused_by_the_name_of_the_search(tmp_path: Path, source: Path) -> None:
-    inputs, beam = {"in.vi": source}, {"search.beam_size": 1, "search": "BeamSearch"}
-    sampling = {"search.samples": 3, "search": "Sampling"}
+    inputs, beam = {"in.vi": source}, {"search.beam_size": 1, "search": "beam"}
+    sampling = {"search.samples": 3, "search": "sampling"}
     open_job(tmp_path / "out", inputs, beam, 4, documents=False)
-    with pytest.raises(Mistake, match="started with the search BeamSearch, not Sampling: choose the same search again"):
+    with pytest.raises(Mistake, match="started with search=beam, not search=sampling: use the same search again"):
         open_job(tmp_path / "out", inputs, sampling, 4, documents=False)
-    with pytest.raises(Mistake, match=r"started with search\.beam_size=1, not null: write the same again"):
-        open_job(tmp_path / "out", inputs, {"search": "BeamSearch"}, 4, documents=False)
+    with pytest.raises(Mistake, match=r"started with search\.beam_size=1, not null: use the same value again"):
+        open_job(tmp_path / "out", inputs, {"search": "beam"}, 4, documents=False)
 
 
 def test_an_input_that_is_not_utf8_is_refused_before_anything_is_translated(tmp_path: Path) -> None:

@@ -166,7 +166,7 @@ def test_batches_keep_to_the_budget_and_contain_every_sentence_once() -> None:
 
 
 def test_a_single_string_is_refused(tokenizers: TokenizerPair) -> None:
-    with pytest.raises(Mistake, match=r"takes a list of lines, not a string; write translate\(\[line\]\)"):
+    with pytest.raises(Mistake, match=r"lines must be a list of strings, not a string; write \[line\]"):
         translator(tokenizers)[0].translate("red cat")
 
 

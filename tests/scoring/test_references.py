@@ -59,9 +59,9 @@ def test_references_keep_their_tone_marks_and_are_warned_of(
     with caplog.at_level(logging.WARNING):
         warn_of_references(Path("r.vi"), references, style)
     assert [record.getMessage() for record in caplog.records] == [
-        f"r.vi: references are scored unchanged, but {expected} of 4 lines have Vietnamese tone marks in the other "
-        f"style than the translations (tokenizer.tone_marks={style}), which may lower BLEU: write them in that style, "
-        "unless you need scores comparable with published ones."
+        f"r.vi: references are scored unchanged, but {expected} of 4 lines have Vietnamese tone marks in a different "
+        f"style from the translations (tokenizer.tone_marks={style}), which may lower BLEU: rewrite them in that "
+        "style, unless you need scores comparable with published ones."
     ] * bool(expected)
 
 

@@ -108,6 +108,8 @@ def test_every_form_of_the_report_has_the_means_over_seeds(tmp_path: Path) -> No
     assert found[0]["BLEU"] == {"mean": 98.0, "deviation": pytest.approx(2**0.5, rel=4 * sys.float_info.epsilon)}
     assert [each["settings"] for each in found] == [{"scorer": "dot"}, {"scorer": "none"}]
     assert found[1]["p"] == p
+    report(rows[1:], [REFERENCES], tmp_path)  # without seeds, there are no means
+    assert not (tmp_path / "comparison_means.csv").exists()
 
 
 def test_with_several_seeds_no_run_is_tested_against_a_single_run(tmp_path: Path) -> None:
