@@ -8,7 +8,7 @@ from nmt.config.direction import Direction
 from nmt.data.corpus import Pairs, file_pair, read_aligned
 from nmt.data.language_checks import swapped_check
 from nmt.evaluation.sanity import looks_tokenized, reference_warnings
-from nmt.text import changes, count_changes, detokenizer, normalize
+from nmt.text import changed_lines, detokenizer, normalize
 from nmt.text.tone_marks import ToneMarks, with_tone_marks
 
 logger = logging.getLogger(__name__)
@@ -55,9 +55,8 @@ def warn_of_references(path: Path, references: Sequence[str], tone_marks: ToneMa
     """
     for sentence in reference_warnings(references):
         logger.warning("%s: %s", path, sentence)
-    changed = sum(bool(changes(line)) for line in references)
+    changed, kinds = changed_lines(references)
     if changed:
-        kinds = ", ".join(f"{kind} {lines}" for kind, lines in sorted(count_changes(references).items()))
         logger.warning(
             "%s: references are scored unchanged, but normalization would change %d of %d lines (%s), which may lower "
             "BLEU: write them in NFC with single spaces and no invisible characters, unless you need scores "

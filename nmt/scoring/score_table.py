@@ -21,7 +21,7 @@ from nmt.scoring.references import warn_of_references
 from nmt.scoring.run_scores import HYPOTHESES, SCORES, score_runs, stored_scores
 from nmt.scoring.test_sets import split_test_set
 from nmt.tables import Cell, Estimate, Number, PValue, Spread, Table, mean_and_deviation
-from nmt.text import changes, count_changes
+from nmt.text import changed_lines
 from nmt.text.lines import read_lines
 
 logger = logging.getLogger(__name__)
@@ -193,10 +193,9 @@ def file_systems(
 
 def _normalization_warnings(lines: Sequence[str]) -> list[str]:
     """A warning if normalization would change any lines: decomposed letters, for example, match no reference."""
-    changed = sum(bool(changes(line)) for line in lines)
+    changed, kinds = changed_lines(lines)
     if not changed:
         return []
-    kinds = ", ".join(f"{kind} {number}" for kind, number in sorted(count_changes(lines).items()))
     return [
         f"Normalization would change {changed} of {len(lines)} lines ({kinds}). That can cost most of the score: "
         "convert the file to NFC and plain spaces."

@@ -1,7 +1,7 @@
 """Normalization and detokenization of text, and subword tokenizers (SentencePiece)."""
 
 from nmt.text.detokenizer import detokenizer
-from nmt.text.normalize import changes, count_changes, normalize
+from nmt.text.normalize import changed_lines, changes, normalize
 from nmt.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerPair, train_tokenizer
 
 __all__ = [
@@ -11,8 +11,8 @@ __all__ = [
     "UNK",
     "Tokenizer",
     "TokenizerPair",
+    "changed_lines",
     "changes",
-    "count_changes",
     "detokenizer",
     "normalize",
     "train_tokenizer",

@@ -55,12 +55,17 @@ def bounded_lines(file: ByteStream) -> Iterator[tuple[bytes, int]]:
         line = _without_end(raw.removeprefix(codecs.BOM_UTF8) if first else raw)
         first, kept = False, line
         if len(line) > LONGEST_LINE:
-            end = LONGEST_LINE
-            # In UTF-8, every byte of a character except the first starts with the bits 10.
-            while end > LONGEST_LINE - 4 and line[end] & 0xC0 == 0x80:
-                end -= 1
-            kept = line[:end]
+            kept = line[: character_start(line, LONGEST_LINE)]
         yield kept, skipped + len(line) - len(kept)
+
+
+def character_start(text: bytes, index: int) -> int:
+    """Where the character that contains this byte begins; `index` - 4 if these bytes are not UTF-8."""
+    start = index
+    # In UTF-8, every byte of a character except the first starts with the bits 10.
+    while start > index - 4 and text[start] & 0xC0 == 0x80:
+        start -= 1
+    return start
 
 
 def may_be_cut(line: str) -> bool:

@@ -68,6 +68,11 @@ def changes(text: str) -> tuple[str, ...]:
     return tuple(kind for kind, is_present in present.items() if is_present)
 
 
-def count_changes(texts: Iterable[str]) -> dict[str, int]:
-    """The number of lines that `normalize` changes, by kind of change; a line with two kinds is counted under both."""
-    return dict(Counter(kind for text in texts for kind in changes(text)))
+def changed_lines(texts: Iterable[str]) -> tuple[int, str]:
+    """The number of lines that `normalize` changes, and the number for each kind of change, such as 'control 2, nfc 1'.
+
+    A line with two kinds is counted under both.
+    """
+    kinds_of_lines = [kinds for kinds in map(changes, texts) if kinds]
+    counts = Counter(kind for kinds in kinds_of_lines for kind in kinds)
+    return len(kinds_of_lines), ", ".join(f"{kind} {number}" for kind, number in sorted(counts.items()))

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import sentencepiece
 
 from nmt.errors import Mistake
+from nmt.text.lines import character_start
 from nmt.text.segmentation import BPEDropout, Pieces, UnigramSampling, words
 from nmt.text.sentencepiece_model import checked_kind
 from nmt.text.tone_marks import ToneMarks, tone_marks_of, with_tone_marks
@@ -266,10 +267,7 @@ def cut_long_lines(lines: Sequence[str]) -> list[str]:
             end = rest.rfind(b" ", 1, _LONGEST_LINE + 1)
             start = end + 1
             if end == -1:
-                end = _LONGEST_LINE
-                while rest[end] & 0xC0 == 0x80:  # In UTF-8, every byte of a character except the first.
-                    end -= 1
-                start = end
+                start = end = character_start(rest, _LONGEST_LINE)
             parts.append(rest[:end].decode())
             rest = rest[start:]
         parts.append(rest.decode())

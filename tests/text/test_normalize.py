@@ -4,7 +4,7 @@ import unicodedata
 
 import pytest
 
-from nmt.text import changes, count_changes, normalize
+from nmt.text import changed_lines, changes, normalize
 from nmt.text.normalize import without_punctuation
 
 ODD = [
@@ -67,7 +67,7 @@ def test_examples(text, expected, kinds):
 
 
 def test_a_line_with_two_kinds_of_change_counts_under_both():
-    assert count_changes(["e\u0301\ta", "b\tc", "d"]) == {"nfc": 1, "control": 2}
+    assert changed_lines(["e\u0301\ta", "b\tc", "d"]) == (2, "control 2, nfc 1")
 
 
 def test_copies_in_other_case_punctuation_and_spaces_are_equal_without_punctuation():
