@@ -118,8 +118,10 @@ class Drawing:
 
     @property
     def selector(self) -> MapSelector:
-        """The map that links are read from: a mean unless one layer or head is selected."""
-        layer, head = (value if isinstance(value, int) else None for value in (self.layer, self.head))
+        """The map of cross attention that links are read from: a mean unless one layer or head of it is drawn."""
+        # The layer and head of another site may not exist in cross attention.
+        chosen = (self.layer, self.head) if "cross" in self.drawn_sites else (None, None)
+        layer, head = (value if isinstance(value, int) else None for value in chosen)
         return MapSelector(self.row, layer, head)
 
     def labeled_maps(self, sentence: SentenceMaps) -> list[tuple[str, LabeledMap]]:
@@ -222,7 +224,10 @@ def draw_pictures(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequenc
         pace(1, total)
     warn_of_missing_glyphs(missing)
     if not drawn:
-        reason = refused or f"No sentence has maps at {', '.join(drawing.drawn_sites)}; add documents=FILE."
+        reason = refused or (
+            f"No sentence has maps at {', '.join(drawing.drawn_sites)}: choose other lines or another site, or export "
+            "the maps again with documents=FILE."
+        )
         raise Mistake(f"No picture could be drawn. {reason}")
 
 
