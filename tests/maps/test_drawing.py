@@ -22,7 +22,6 @@ from nmt.maps.drawing import Drawing, draw_pictures, draw_tables, layer_and_head
 from nmt.maps.links import argmax_links
 from nmt.maps.map_files import MapFolder, write_maps
 from nmt.maps.symmetrization import pharaoh
-from nmt.maps.words import LabeledMap, without_special
 from nmt.runs.directory import RunDirectory
 from nmt.runs.load import LoadedRun
 
@@ -165,10 +164,10 @@ def test_a_title_names_the_layer_and_head_or_their_mean(layer: int | None, head:
 
 
 def test_pictures_without_special_pieces_keep_their_weights() -> None:
-    weights = np.arange(9.0).reshape(1, 1, 3, 3)
-    shown = without_special(LabeledMap(weights, ["▁x", "▁y", "</s>"], ["▁a", "▁b", "</s>"]))
+    sentence = sentence_of({"cross": 1})
+    [(_, shown)] = drawing_of(sites={"cross": SITES["cross"]}, special=False).pictured_maps(sentence)
     assert (shown.rows, shown.columns) == (["▁x", "▁y"], ["▁a", "▁b"])
-    assert shown.weights.tolist() == [[[[0, 1], [3, 4]]]]
+    np.testing.assert_array_equal(shown.weights, sentence.site("cross").weights[..., :2, :2])
 
 
 def test_a_picture_for_print_has_no_title() -> None:
