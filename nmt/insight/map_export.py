@@ -163,10 +163,10 @@ def _pairs(
     translations, contexts = translator.search_documents(searched, numbers, report=Pace("sentences translated"))
     pairs = []
     for line, (ids, hypotheses, window) in enumerate(zip(sources, translations, contexts, strict=True), start=1):
-        earlier = translator.context_that_fits(ids, window)
+        context = translator.context_that_fits(ids, window)
         mapped = hypotheses if len(ids) < max_tokens else []
         pairs += [
-            IdPair(line=line, rank=rank, source=ids, target=target, score=score, earlier=earlier)
+            IdPair(line=line, rank=rank, source=ids, target=target, score=score, earlier=context)
             for rank, (target, _, score) in enumerate(mapped or [([], 0.0, None)], start=1)
         ]
     return pairs
