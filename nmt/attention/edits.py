@@ -176,7 +176,7 @@ class FrozenQuery(Scorer):
         self, queries: Float[Tensor, "batch heads queries query_dim"]
     ) -> Float[Tensor, "batch heads queries _"]:
         chosen = torch.arange(queries.shape[1], device=queries.device)[:, None, None] == self.head
-        return self.scorer.project_queries(torch.where(chosen, self.query, queries))
+        return self.scorer.project_queries(torch.where(chosen, self.query.to(queries.dtype), queries))
 
     def project_keys(self, keys: Float[Tensor, "batch heads keys key_dim"]) -> Float[Tensor, "batch heads keys _"]:
         return self.scorer.project_keys(keys)

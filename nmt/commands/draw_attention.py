@@ -32,6 +32,11 @@ def draw_attention(job: Job[DrawAttentionSettings]) -> None:
     folders = [MapFolder(path) for path in paths]
     if len(folders) == 1 and not films:
         drawing = Drawing(sites=folders[0].manifest["sites"], formats=settings.formats, **settings.drawing)
+        if "alignments" in settings.formats and "cross" not in drawing.sites:
+            raise Mistake(
+                f"formats includes alignments, but {folders[0].path} has no maps of cross attention: leave alignments "
+                "out."
+            )
         if settings.out is None:
             check_writable("maps", folders[0].path)
             out = folders[0].path

@@ -24,22 +24,23 @@ class Stored(BaseModel):
     model_config = ConfigDict(strict=True, extra="allow", frozen=True, allow_inf_nan=False)
 
 
-def read_stored(file: Path, kind: type[Stored], most_bytes: int = _MOST_BYTES) -> dict[str, Any]:
+def read_stored(
+    file: Path, kind: type[Stored], most_bytes: int = _MOST_BYTES, remedy: str = "Copy the original file back."
+) -> dict[str, Any]:
     """The content of a JSON file, unchanged.
 
-    Raises Mistake if it is damaged, larger than `most_bytes`, or does not have the types of `kind`.
+    Raises Mistake if it is larger than `most_bytes` and, with `remedy` as its last sentence, if it is damaged or does
+    not have the types of `kind`.
     """
     check_size(file, most_bytes)
     try:
         content = read_json(file)
     except (ValueError, RecursionError) as error:
-        raise Mistake(f"{file} is damaged: it is not JSON. Copy the original file back.") from error
+        raise Mistake(f"{file} is damaged: it is not JSON. {remedy}") from error
     if not isinstance(content, dict):
-        raise Mistake(f"{file} is damaged or no file of nmt: it is not a JSON object. Copy the original file back.")
+        raise Mistake(f"{file} is damaged or no file of nmt: it is not a JSON object. {remedy}")
     try:
         kind.model_validate(content)
     except ValidationError as error:
-        raise Mistake(
-            f"{file} is damaged or no file of nmt: {expected(error)}. Copy the original file back."
-        ) from error
+        raise Mistake(f"{file} is damaged or no file of nmt: {expected(error)}. {remedy}") from error
     return content

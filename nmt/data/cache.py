@@ -3,8 +3,8 @@
 import hashlib
 import logging
 import os
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from nmt.files import atomic_folder, locked, read_json, remove_parts_of, write_json
@@ -27,6 +27,21 @@ def content_key(parts: Iterable[object]) -> str:
     return hashlib.sha256("\n".join(map(repr, parts)).encode()).hexdigest()[:32]
 
 
+@contextmanager
+def making(path: Path, task: str) -> Iterator[bool]:
+    """Lets one process at a time make a file or folder of the cache. Yields whether it holds a lock.
+
+    `task` describes what it does in the message that waiting processes print, as in "tokenizing the corpus".
+    """
+    lock = path.with_name(f".{path.name}.lock")
+    with locked(lock, wait=True, task=task) as holds_lock:
+        try:
+            yield holds_lock
+        finally:
+            with suppress(OSError):  # somebody else has removed it, or this system has no locks
+                lock.rmdir()
+
+
 def cached_folder(folder: Path, fill: Callable[[Path], None], task: str) -> Path:
     """Returns the folder; creates it and calls `fill` on it if it does not exist, or if a file in it has changed.
 
@@ -34,25 +49,20 @@ def cached_folder(folder: Path, fill: Callable[[Path], None], task: str) -> Path
     An interrupted run leaves nothing behind. If several processes need the folder at once, one of them fills it and the
     others wait; on file systems without locks each fills its own, and the first one to finish wins.
     """
-    lock = folder.with_name(f".{folder.name}.lock")
     if is_whole(folder):
-        with suppress(OSError):  # a process that was killed may have left it
-            lock.rmdir()
+        with suppress(OSError):  # a process that was killed may have left its lock
+            folder.with_name(f".{folder.name}.lock").rmdir()
         return folder
-    with locked(lock, wait=True, task=task) as holds_lock:
-        try:
-            if holds_lock:
-                remove_parts_of(folder)  # what a process that was killed left behind
-            exists = os.path.lexists(folder)
-            if not exists or not is_whole(folder):  # another process may have filled it meanwhile
-                if exists:
-                    logger.warning("%s in the cache is damaged: it is made again.", folder)
-                with atomic_folder(folder, replace=exists) as temporary:
-                    fill(temporary)
-                    write_json(temporary / _RECORD, _digests(temporary))
-        finally:
-            with suppress(OSError):  # somebody else has removed it, or this system has no locks
-                lock.rmdir()
+    with making(folder, task) as holds_lock:
+        if holds_lock:
+            remove_parts_of(folder)  # what a process that was killed left behind
+        exists = os.path.lexists(folder)
+        if not exists or not is_whole(folder):  # another process may have filled it meanwhile
+            if exists:
+                logger.warning("%s in the cache is damaged: it is made again.", folder)
+            with atomic_folder(folder, replace=exists) as temporary:
+                fill(temporary)
+                write_json(temporary / _RECORD, _digests(temporary))
     return folder
 
 

@@ -209,7 +209,10 @@ class Translator:
         that is empty or too long for the model gets no hypotheses.
         """
         if earlier is not None and self.window.joined:
-            sources = [self._joined_source(*pair) for pair in zip(sources, earlier, strict=True)]
+            sources = [
+                self.window(Example(0, source, [], self.context_that_fits(source, pairs))).source
+                for source, pairs in zip(sources, earlier, strict=True)
+            ]
             earlier = None
         most = self.search.max_source or math.inf
         contexts = [sum(len(pair[0]) + 1 for pair in pairs) for pairs in earlier] if earlier else [0] * len(sources)
@@ -240,6 +243,19 @@ class Translator:
                     report(len(indices), len(sources))
         return hypotheses
 
+    def context_that_fits(self, source: Sequence[int], earlier: Sequence[TokenizedPair]) -> Sequence[TokenizedPair]:
+        """Those of the `earlier` pairs that a search reads before a source.
+
+        If they are joined to it, these are the last ones, as many as the limit on a single search allows.
+        """
+        if not self.window.joined:
+            return earlier
+        for first in range(len(earlier)):
+            joined = self.window(Example(0, source, [], earlier[first:])).source
+            if source and len(joined) < self.max_source_tokens:
+                return earlier[first:]
+        return []
+
     def _searched(self, batches: Sequence[IdBatch]) -> Generator[list[list[Hypothesis]]]:
         """The hypotheses of each batch, in order."""
         if len(batches) == 1 or (self._workers is None and self.search.at_once == 1):
@@ -266,9 +282,10 @@ class Translator:
         report: ReportSearched | None = None,
         so_far: DocumentSoFar | None = None,
     ) -> tuple[list[list[Hypothesis]], list[list[TokenizedPair]]]:
-        """The hypotheses of each source, and the pairs before it that the model read: sources and best translations.
+        """The hypotheses of each source, and the pairs before it in its window: sources and best translations.
 
-        `documents` says which document each source belongs to; without it, every source is translated on its own.
+        The search read those that `context_that_fits`. `documents` says which document each source belongs to; without
+        it, every source is translated on its own. A source that gets no hypotheses is not read as context.
         `so_far` holds the last pairs of the first document if part of that document has already been translated.
         """
         if documents is not None and self.choose and self.window.translations:
@@ -290,8 +307,9 @@ class Translator:
         hypotheses: list[list[Hypothesis]] = [[] for _ in sources]
         recent = so_far.pairs if so_far is not None and names and so_far.document == names[0] else []
         names = names[:1] * len(recent) + names
-        # The translations are filled in as they are found.
-        pairs: list[TokenizedPair] = [*recent, *((source, []) for source in sources)]
+        # The translations are filled in as they are found. An empty source is not read as context.
+        most = self.search.max_source or math.inf
+        pairs: list[TokenizedPair] = [*recent, *((source if len(source) < most else [], []) for source in sources)]
         for turn in turns:
             earlier = earlier_pairs(names, pairs, window, [len(recent) + index for index in turn])
             of_turn = self.search_ids(
@@ -360,14 +378,6 @@ class Translator:
         if self.verbatim or prefix:
             return Translatable("", text, "")
         return translatable(text, self.tokenizers.source, self.source_language)
-
-    def _joined_source(self, source: Sequence[int], earlier: Sequence[TokenizedPair]) -> Sequence[int]:
-        """The source, preceded by as many of the sources before it as the limit on a single search allows."""
-        for first in range(len(earlier)):
-            joined = self.window(Example(0, source, [], earlier[first:])).source
-            if source and len(joined) < self.max_source_tokens:
-                return joined
-        return source
 
     def _joined(self, reading: Translatable, parts: Sequence[Sequence[Hypothesis]]) -> list[Translation]:
         """The translations of a line: its parts joined rank by rank, with the chosen translation moved to the front."""

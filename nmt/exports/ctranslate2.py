@@ -107,7 +107,8 @@ def _write_norm(spec: Any, norm: nn.Module, dim: int) -> None:
         spec.gamma, spec.beta = _array(norm.weight), _array(norm.bias)
     else:
         raise Unsupported(
-            f"ctranslate2 supports only layer_norm and scale_norm, not norm={type(norm).__name__}: use onnx."
+            "ctranslate2 supports only norm@model=layer_norm and scale_norm, but the run uses "
+            f"{type(norm).__name__}: use onnx."
         )
 
 

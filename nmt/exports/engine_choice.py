@@ -56,10 +56,9 @@ def chosen_engine(
 ) -> Chosen:
     """Opens the runs in these folders with an engine; with 'auto', chooses it and logs why.
 
-    `auto` is CTranslate2 if it is installed, if it found the translations of torch when the two were compared once, and
-    if it can do what is asked: `search`, as in `search_config`, and what `needs_torch` names if the caller knows that
-    only torch can do it. A job that was begun with another engine goes on with that one. Raises whatever
-    `load_with_engine` raises.
+    `auto` chooses CTranslate2 if it is installed, if a comparison has found torch's translations, and if it supports
+    the request, such as `search`, as in `search_config`. `needs_torch` names a request that only torch supports. A job
+    that was begun with another engine goes on with that one. Raises whatever `load_with_engine` raises.
     """
     if engine == "auto":
         run, reason = read_run(paths[0]), needs_torch
@@ -201,7 +200,7 @@ def _not_compared(compared: Mapping[str, Any], search: Mapping[str, Any]) -> str
 
 
 def _known_export(run: StoredRun, precision: str, cache: Path) -> Engine | None:
-    """CTranslate2 with an export that was compared with the run before: the run's own, or one of the cache."""
+    """CTranslate2 with an export that has already been compared with the run: the run's own or the cached one."""
     with importing("ctranslate2"):
         from nmt.exports.ctranslate2_model import ctranslate2_engine
 
@@ -231,7 +230,7 @@ def _refused(folder: Path) -> str | None:
 
 
 def _match_file(run: StoredRun, record: Mapping[str, Any], cache: Path) -> Path:
-    """A file of the cache that says that the run's own export, whose record this is, computes what the run computes.
+    """The cache file that marks the run's own export, described by `record`, as matching the run.
 
     The record comes with the run, so it proves nothing by itself.
     """

@@ -69,7 +69,7 @@ def load_with_engine(
         try:
             logger.info("%s", export_run(on_cpu, engine, folder, precision, pairs))
         except (Mistake, CheckFailed) as error:
-            raise type(error)(f"{error} Or use engine=torch.") from error
+            raise type(error)(f"{error} To translate without an export, use engine=torch.") from error
         return [run], open_engine(run, engine, folder, precision)
 
 
@@ -79,7 +79,13 @@ def export_checked(run: StoredRun, folder: Path) -> None:
     Else the folder only says why not. A failure that says nothing about the model is raised, and not kept.
     """
     on_cpu = load_run(run.directory.path, "cpu")
-    sources, references = comparison_pairs(on_cpu.stored)
+    try:
+        sources, references = comparison_pairs(on_cpu.stored)
+    except MissingFile as error:
+        raise MissingFile(
+            "CTranslate2 has to be compared with torch first, but the validation corpus is missing "
+            f"({error.__cause__})."
+        ) from error
     pairs = Pairs(sources[:COMPARED], references[:COMPARED])
     logger.info("Checking once whether CTranslate2 translates like torch with %s", run.directory.path)
 

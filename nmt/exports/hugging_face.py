@@ -320,7 +320,7 @@ def _differences(run: LoadedRun) -> list[str]:
         )
     if isinstance(search, BeamSearch) and search.coverage_penalty:
         differences.append(
-            f"`generate` has no coverage penalty; the run's search uses one of {search.coverage_penalty}."
+            f"The run's search has a coverage penalty of {search.coverage_penalty}; `generate` has none."
         )
     if isinstance(search, Sampling):
         differences.append("`generate` samples, as the run's search does, but with different random numbers.")

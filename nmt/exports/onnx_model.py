@@ -121,9 +121,9 @@ def read_description(folder: Path) -> dict[str, Any]:
     if not file.is_file():
         raise DamagedExport(f"{folder} has no {DESCRIPTION}, so it is not an ONNX export: export the run again.")
     try:
-        about = read_stored(file, _Description)
+        about = read_stored(file, _Description, remedy="Export the run again.")
     except Mistake as error:
-        raise DamagedExport(f"{error} Export the run again.") from error
+        raise DamagedExport(str(error)) from error
     if about["format"] != LAYOUT:
         raise DamagedExport(f"{file} does not describe an ONNX export of this version of nmt: export the run again.")
     return about

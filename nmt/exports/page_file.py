@@ -1,6 +1,7 @@
 """The models inside a page that is one file: structure, vocabularies and weights, for nmt/pages/web/engine."""
 
 import json
+import shlex
 import zlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -97,7 +98,7 @@ def page_data(runs: Sequence[PageRun], quantization: str) -> bytes:
 
 def _require_supported(run: LoadedRun) -> None:
     path, model = run.directory.path, run.model
-    serve = f"use python -m nmt.serve run_dirs=[{path}]"
+    serve = f"use python -m nmt.serve {shlex.quote(f'run_dirs=[{path}]')}"
     if run.window.sentences:
         raise Mistake(f"A page does not support models that read documents (context), such as {path}; {serve} instead.")
     if run.precision != "float32":

@@ -4,7 +4,6 @@ import logging
 import os
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, get_args
@@ -14,14 +13,14 @@ from pydantic import Field
 from nmt.config.fields import Precision
 from nmt.config.stored import Number, Stored, read_stored
 from nmt.cores import processor, threads_of_process, usable_cores
-from nmt.data.cache import content_key, file_digest
+from nmt.data.cache import content_key, file_digest, making
 from nmt.data.corpus import Pairs
 from nmt.decoding.search_settings import BEAM_SEARCH
 from nmt.errors import CheckFailed, MissingFile, Mistake
 from nmt.exports.damage import UnreadableExport, Unsupported
 from nmt.exports.engine_choice import NOT_WRITABLE, chosen_engine, has_gpu_file, why_not_ctranslate2
 from nmt.exports.engine_options import ENGINE_PRECISIONS
-from nmt.files import locked, write_json
+from nmt.files import write_json
 from nmt.pace import Pace
 from nmt.paths import cache_folder
 from nmt.runs.directory import tokenizer_hashes
@@ -35,7 +34,8 @@ LEAST_GAIN = 1.05
 
 _MEASUREMENT = 1  # to be raised if older measurements are no longer valid
 _PRECISIONS: Mapping[str, Sequence[str]] = {"torch": get_args(Precision), "ctranslate2": ENGINE_PRECISIONS}
-_WARM_UP, _PASSES = 8, 2  # sentences that are not timed; times that the others are translated
+_WARM_UP = 8  # sentences that are translated before the time is measured
+_PASSES = 2  # times that all sentences are translated
 _VARIABLES = ("NMT_PLAIN", "ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA")
 
 logger = logging.getLogger(__name__)
@@ -90,8 +90,8 @@ def fastest_precision(
     With engine='auto', CTranslate2 is measured beside torch if `nmt.exports.engine_choice` would choose it in float32.
     Speed and BLEU are those of up to 200 validation pairs, in batches: a single sentence may be fastest in another
     precision. What was measured is kept in cache_dir/engines for the same CPU, number of threads, versions, models,
-    search and size of batches. Raises Mistake for a GPU, for an engine without a choice of precisions, for another
-    search than beam search, and if there are no sentence pairs to measure with.
+    search and size of batches. Raises Mistake for a GPU, for an engine without a choice of precisions, for a
+    search other than beam search, and if there are no sentence pairs to measure with.
     """
     if engine not in (*_PRECISIONS, "auto"):
         raise Mistake(
@@ -125,7 +125,7 @@ def fastest_precision(
 
 
 def choose(measured: Sequence[Measured]) -> EngineAndPrecision:
-    """The fastest float32, or what is at least LEAST_GAIN times as fast and loses at most MOST_BLEU_LOST.
+    """The fastest candidate within MOST_BLEU_LOST; the fastest float32 one unless the gain is at least LEAST_GAIN.
 
     The first row is float32; its BLEU is the reference.
     """
@@ -146,19 +146,14 @@ def _measured_once(
     if measured := _kept(file):
         return measured
     shown = ", ".join(conditions.paths)
-    lock = file.with_name(f".{name}.lock")
-    with locked(lock, wait=True, task=f"measuring {shown}"):
-        try:
-            if measured := _kept(file):
-                return measured
-            logger.info("precision=auto: measuring once how fast and how well %s translates", shown)
-            measured, complete = _measure(runs, candidates, conditions)
-            if complete:
-                write_json(file, {"measured": [row.model_dump() for row in measured]})
+    with making(file, task=f"measuring {shown}"):
+        if measured := _kept(file):
             return measured
-        finally:
-            with suppress(OSError):
-                lock.rmdir()
+        logger.info("precision=auto: measuring once how fast and how well %s translates", shown)
+        measured, complete = _measure(runs, candidates, conditions)
+        if complete:
+            write_json(file, {"measured": [row.model_dump() for row in measured]})
+        return measured
 
 
 def _kept(file: Path) -> list[Measured]:
@@ -211,7 +206,8 @@ def _measure(
     measured, complete = list[Measured](), True
     for candidate in candidates:
         try:
-            check_precision(candidate.precision, torch.device("cpu"))
+            if candidate.engine == "torch":
+                check_precision(candidate.precision, torch.device("cpu"))
         except Mistake as error:
             logger.info("precision=auto: without %s: %s", candidate.precision, error)
             continue

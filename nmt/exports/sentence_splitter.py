@@ -45,7 +45,7 @@ class _SentenceEnds(nn.Module):
         for row, letters in enumerate((TERMINATORS, CLOSERS, _SMALL)):
             kinds[row, [_IDS[letter] for letter in letters]] = True
         self.register_buffer("kinds", kinds)
-        spelled = torch.full((len(ABBREVIATIONS), _REACH), _PAD)  # backwards; PAD stands for any character
+        spelled = torch.full((len(ABBREVIATIONS), _REACH), _PAD)  # backwards; PAD matches any character
         for row, abbreviation in zip(spelled, ABBREVIATIONS, strict=True):
             row[: len(abbreviation) + 1] = torch.tensor([_IDS[letter] for letter in f" {abbreviation}"[::-1]])
         self.register_buffer("spelled", spelled)

@@ -6,7 +6,7 @@ from safetensors.torch import save_file
 
 from nmt.insight.unknown_words import known_words
 from nmt.runs.directory import RunDirectory
-from nmt.runs.load import LoadedRun
+from nmt.runs.load import LoadedRun, system_errors
 from nmt.runs.weights import in_8_bits, read_weights
 
 
@@ -20,7 +20,8 @@ def write_small_run(run: LoadedRun, folder: Path, quantization: str) -> None:
     small.write_tokenizers(run.tokenizers, run.direction)
     # From the file, because the model in memory may have been converted for a faster search.
     weights = read_weights(run.directory.weights)
-    save_file(in_8_bits(weights) if quantization == "int8" else weights, small.weights)
+    with system_errors(small.weights):
+        save_file(in_8_bits(weights) if quantization == "int8" else weights, small.weights)
     small.write_source_words(known_words(run.directory) or ())
     small.write_metrics(run.directory.metrics())
     small.weights.chmod((folder / "config.yaml").stat().st_mode)  # safetensors makes files that only the owner can read

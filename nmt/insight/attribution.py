@@ -81,7 +81,7 @@ def gradient_x_input(
     groups = torch.arange(len(batch.source), device=batch.source.device).split(rows)
     passes = _Passes(before_pass, len(groups) * batch.target_output.shape[1])
     question = _Question(model, batch, contrast, passes)
-    slopes = [_slopes(question, some, torch.ones_like(some, dtype=torch.float32)) for some in groups]
+    slopes = [_slopes(question, group, torch.ones_like(group, dtype=torch.float32)) for group in groups]
     return _without_padding(torch.cat(slopes), batch)
 
 
@@ -185,8 +185,8 @@ def occlusion(
     question = _Question(model, batch, contrast, _Passes(before_pass, 1 + len(groups)))
     intact = _f_at(question, question.sentences, _constant(question.sentences, 1.0))
     differences = torch.zeros(*intact.shape, size, dtype=intact.dtype, device=intact.device)
-    for some in groups:
-        chosen, column = some.unbind(dim=1)
+    for group in groups:
+        chosen, column = group.unbind(dim=1)
         differences[chosen, :, column] = intact[chosen] - _f_at(question, chosen, 1.0 - one_hot(column, size))
     return _without_padding(differences, batch)
 
@@ -205,18 +205,18 @@ def value_zeroing(model: Seq2Seq, batch: Batch, rows: int, before_pass: BeforePa
 
     def features(sentences: Int[Tensor, " rows"], zeroed: Int[Tensor, "rows source"]) -> Float[Tensor, "rows target _"]:
         passes.begin()
-        some = _rows(batch, sentences)
+        variants = _rows(batch, sentences)
         with ExitStack() as stack:
             for attention in model.sites["cross"]:
                 stack.enter_context(with_parts(attention, edits=[Edit(Zeroed(zeroed.bool()))]))
-            decoded = model.decode(some.target_input, model.encode(some.source, some.source_mask))
+            decoded = model.decode(variants.target_input, model.encode(variants.source, variants.source_mask))
         return normalize(decoded.double(), dim=-1)
 
     # The intact features are computed in the same way, with no key zeroed.
     intact = features(torch.arange(len(batch.source), device=batch.source.device), torch.zeros_like(batch.source))
     distances = torch.zeros(*intact.shape[:2], size, dtype=intact.dtype, device=intact.device)
-    for some in groups:
-        chosen, column = some.unbind(dim=1)
+    for group in groups:
+        chosen, column = group.unbind(dim=1)
         # Half the squared distance between unit vectors is 1 - cos, computed without cancellation.
         half_squares = (features(chosen, one_hot(column, size)) - intact[chosen]).square().sum(dim=-1) / 2
         distances[chosen, :, column] = half_squares
@@ -228,14 +228,14 @@ def _slopes(
 ) -> Float[Tensor, "rows target source"]:
     """e_j . df_t / de_j at alpha e, for the chosen sentences of the batch."""
     model, batch, contrast, passes = question
-    some = _rows(batch, sentences)
-    embedded = model.source_embedding(some.source).detach()
+    variants = _rows(batch, sentences)
+    embedded = model.source_embedding(variants.source).detach()
     # cuDNN computes gradients of recurrent networks only in training mode.
     with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):
         points = (embedded * alphas.to(embedded)[:, None, None]).requires_grad_()
-        features = model.decode(some.target_input, model.encode_embedded(points, some.source_mask))
+        features = model.decode(variants.target_input, model.encode_embedded(points, variants.source_mask))
         slopes = []
-        for step, target in zip(features.unbind(dim=1), some.target_output.unbind(dim=1), strict=True):
+        for step, target in zip(features.unbind(dim=1), variants.target_output.unbind(dim=1), strict=True):
             passes.begin()
             total = _f(model, step, target, contrast).sum()  # each sentence's f_t depends on its own row alone
             [gradient] = torch.autograd.grad(total, points, retain_graph=True)
@@ -250,11 +250,11 @@ def _f_at(
     """f_t of the chosen sentences of the batch, with their embeddings multiplied by `factors`."""
     model, batch, contrast, passes = question
     passes.begin()
-    some = _rows(batch, sentences)
-    embedded = model.source_embedding(some.source)
+    variants = _rows(batch, sentences)
+    embedded = model.source_embedding(variants.source)
     embedded = embedded * factors.to(embedded).unsqueeze(-1)
-    features = model.decode(some.target_input, model.encode_embedded(embedded, some.source_mask))
-    return _f(model, features, some.target_output, contrast)
+    features = model.decode(variants.target_input, model.encode_embedded(embedded, variants.source_mask))
+    return _f(model, features, variants.target_output, contrast)
 
 
 def _f(

@@ -91,8 +91,9 @@ def p_cxmi_maps(run: LoadedRun, pairs: Sequence[IdPair], batch_tokens: int) -> I
     The map belongs to the site 'context'. The column of an earlier sentence is log p(y_t | all earlier sentences) minus
     log p(y_t | all the others), and the last column, 'all', is the P-CXMI, log p(y_t | all earlier sentences) minus
     log p(y_t | none). The weights are the absolute values divided by the largest one in the map. A pair without earlier
-    sentences has no map.
+    sentences has no map. Raises Mistake if no pair has a map.
     """
+    empty = True
     for pair in pairs:
         number = len(pair.earlier)
         if not (pair.source and pair.target and number):
@@ -106,14 +107,30 @@ def p_cxmi_maps(run: LoadedRun, pairs: Sequence[IdPair], batch_tokens: int) -> I
         if len(log_probs) < len(variants):  # too long for the model
             continue
         source, target = run.tokenizers
-        earlier = [EarlierPair(source.pieces(ours), target.pieces(theirs)) for ours, theirs in pair.earlier]
+        earlier = [
+            EarlierPair(source.pieces(source_ids), target.pieces(target_ids)) for source_ids, target_ids in pair.earlier
+        ]
         pieces = source.pieces(pair.source), target.pieces(pair.target)
         signed = torch.stack([log_probs[0] - log_probs[other] for other in range(1, len(variants))], dim=-1)
         labels = site_labels(*pieces, earlier)["context"]
         values = signed.float().numpy()[: len(labels.inputs)][None, None]
         weights = np.abs(values) / max(np.abs(values).max(), np.finfo(np.float32).tiny)
-        item = AttentionMap("context", weights, *labels, attribution=values)
-        yield SentenceMaps(pair.line, pair.rank, *pieces, [item], pair.score, earlier)
+        item = AttentionMap(site="context", weights=weights, **labels._asdict(), attribution=values)
+        empty = False
+        yield SentenceMaps(
+            line=pair.line,
+            rank=pair.rank,
+            source_pieces=pieces[0],
+            target_pieces=pieces[1],
+            maps=[item],
+            score=pair.score,
+            earlier=earlier,
+        )
+    if empty:
+        raise Mistake(
+            "No line has an earlier sentence in its document that the model can read with it, so p_cxmi has nothing to "
+            "measure: check documents."
+        )
 
 
 def contrast_id(tokenizer: Tokenizer, contrast: str) -> int:
@@ -167,6 +184,13 @@ def attribution_maps(
             signed = attributions[row, : len(labels.inputs), : len(labels.columns)][None, None]
             sums = np.abs(signed).sum(axis=-1, keepdims=True)
             weights = np.divide(np.abs(signed), sums, out=np.zeros_like(signed), where=sums > 0)
-            item = AttentionMap("cross", weights, *labels, attribution=signed)
+            item = AttentionMap(site="cross", weights=weights, **labels._asdict(), attribution=signed)
             pair = pairs[index]
-            yield SentenceMaps(pair.line, pair.rank, source, target, [item], pair.score)
+            yield SentenceMaps(
+                line=pair.line,
+                rank=pair.rank,
+                source_pieces=source,
+                target_pieces=target,
+                maps=[item],
+                score=pair.score,
+            )

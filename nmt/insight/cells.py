@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 import torch
+from torch.nn.functional import pad
 
 from nmt.attention import Attention
 from nmt.attention.scorers import Additive, Concat, Gaussian
@@ -63,8 +64,11 @@ def cells(run: LoadedRun, source: list[int], target: list[int], site: str, layer
     attention = layers[layer]
     calls = _calls(run, attention, source, target)
     # A recurrent decoder calls its attention once per step, a Transformer once for all steps.
-    queries, keys, values, mask, asking = calls[row] if len(calls) > 1 else calls[0]
+    queries, own_keys, _, mask, asking = calls[row] if len(calls) > 1 else calls[0]
     index = 0 if len(calls) > 1 else row
+    # A later step of an LSTMN has the keys that this one does not see.
+    _, keys, values, *_ = calls[-1]
+    mask = pad(mask, (0, keys.shape[2] - own_keys.shape[2]))
     with torch.inference_mode():
         view = attention.window(mask, asking)
         projected = attention.scorer.project_queries(queries)
@@ -77,22 +81,22 @@ def cells(run: LoadedRun, source: list[int], target: list[int], site: str, layer
     # The Gaussian scorers append columns that turn their score into an inner product.
     width = queries.shape[-1] if isinstance(attention.scorer, Gaussian) else projected.shape[-1]
     return Cells(
-        type(attention.scorer).__name__,
-        type(attention.normalizer).__name__,
-        type(attention.window).__name__,
-        labels.inputs[row],
-        labels.columns,
-        projected[0, min(head, projected.shape[1] - 1), index, :width].tolist(),
-        vectors[0, min(head, vectors.shape[1] - 1), :, :width].tolist(),
-        attention.scorer.vector[head].tolist() if isinstance(attention.scorer, (Additive, Concat)) else None,
-        scores[0, head, index].tolist(),
-        allowed.tolist(),
-        prior,
-        view.renormalized,
-        center,
-        weights[0, head, index].tolist(),
-        values[0, min(head, values.shape[1] - 1)].tolist(),
-        context[0, head, index].tolist(),
+        scorer=type(attention.scorer).__name__,
+        normalizer=type(attention.normalizer).__name__,
+        window=type(attention.window).__name__,
+        row=labels.inputs[row],
+        columns=labels.columns,
+        query=projected[0, min(head, projected.shape[1] - 1), index, :width].tolist(),
+        keys=vectors[0, min(head, vectors.shape[1] - 1), :, :width].tolist(),
+        vector=attention.scorer.vector[head].tolist() if isinstance(attention.scorer, (Additive, Concat)) else None,
+        scores=scores[0, head, index].tolist(),
+        allowed=allowed.tolist(),
+        log_prior=prior,
+        renormalized=view.renormalized,
+        center=center,
+        weights=weights[0, head, index].tolist(),
+        values=values[0, min(head, values.shape[1] - 1)].tolist(),
+        context=context[0, head, index].tolist(),
     )
 
 

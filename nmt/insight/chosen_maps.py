@@ -1,4 +1,4 @@
-"""Only the maps of chosen sites and layers, because those of all of them take much space for a whole corpus."""
+"""Keeps the maps of some sites and layers: all maps of a corpus take too much space."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

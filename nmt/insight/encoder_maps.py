@@ -23,4 +23,10 @@ def encoder_maps(encoder: LoadedEncoder, pairs: Sequence[IdPair], batch_tokens: 
             encoder.model(source.to(encoder.device), mask.to(encoder.device), watch=recorder)
         for row, pair in enumerate(rows):
             pieces = encoder.tokenizers.source.pieces(pair.source)
-            yield SentenceMaps(pair.line, pair.rank, pieces, [], recorder.sentence(row, pieces, []))
+            yield SentenceMaps(
+                line=pair.line,
+                rank=pair.rank,
+                source_pieces=pieces,
+                target_pieces=[],
+                maps=recorder.sentence(row, pieces, []),
+            )

@@ -56,6 +56,15 @@ def forced_maps(run: LoadedRun, pairs: Sequence[IdPair], batch_tokens: int) -> I
         for row, index in enumerate(indices):
             pair, example = pairs[index], examples[index]
             source, target = pieces[0](example.source), pieces[1](example.target)
-            earlier = [EarlierPair(pieces[0](ours), pieces[1](theirs)) for ours, theirs in example.earlier]
-            maps = recorder.sentence(row, source, target, earlier)
-            yield SentenceMaps(pair.line, pair.rank, source, target, maps, pair.score, earlier)
+            earlier = [
+                EarlierPair(pieces[0](source_ids), pieces[1](target_ids)) for source_ids, target_ids in example.earlier
+            ]
+            yield SentenceMaps(
+                line=pair.line,
+                rank=pair.rank,
+                source_pieces=source,
+                target_pieces=target,
+                maps=recorder.sentence(row, source, target, earlier),
+                score=pair.score,
+                earlier=earlier,
+            )

@@ -16,6 +16,7 @@ import torch
 from nmt.attention import Attention
 from nmt.attention.edits import Change, Edit, Given, OfHead, Scaled, Tempered, with_parts
 from nmt.attention.normalizers import Normalizer
+from nmt.attention.sizes import LARGEST_WIDTH
 from nmt.attention.windows import Global, LocalM, Window
 from nmt.decoding.stepwise import Observe
 from nmt.errors import Mistake, TemplatedMessage
@@ -159,14 +160,14 @@ def _selected(model: Seq2Seq, intervention: Intervention) -> list[Attention]:
 
 def _parts(attention: Attention, intervention: Intervention) -> dict[str, Any]:
     """The arguments of `with_parts`."""
-    whole = (intervention.temperature, intervention.normalizer, intervention.half_width)
-    if intervention.change is None and whole == (None, None, None):
+    of_whole_layer = (intervention.temperature, intervention.normalizer, intervention.half_width)
+    if intervention.change is None and of_whole_layer == (None, None, None):
         raise Mistake(
             TemplatedMessage(
                 "The intervention changes nothing: set way (in Python, change), temperature, normalizer or half_width."
             )
         )
-    if whole != (None, None, None) and (intervention.head is not None or intervention.steps is not None):
+    if of_whole_layer != (None, None, None) and (intervention.head is not None or intervention.steps is not None):
         raise Mistake(
             TemplatedMessage(
                 "temperature, normalizer and half_width change all heads and steps of a layer: leave out head and "
@@ -180,12 +181,12 @@ def _parts(attention: Attention, intervention: Intervention) -> dict[str, Any]:
         old = attention.normalizer
         # Earlier interventions may have set a temperature. One product replaces nested normalizers, of which a long
         # list of interventions would make more than Python can call.
-        before = old.temperature if isinstance(old, Tempered) else 1.0
+        earlier_temperature = old.temperature if isinstance(old, Tempered) else 1.0
         normalizer = intervention.normalizer or (old.normalizer if isinstance(old, Tempered) else old)
-        asked = 1.0 if intervention.temperature is None else intervention.temperature
-        if not 0 < asked < math.inf:
-            raise Mistake(TemplatedMessage("temperature is {asked}; it must be a finite number above 0.", asked=asked))
-        temperature = before * asked
+        factor = 1.0 if intervention.temperature is None else intervention.temperature
+        if not 0 < factor < math.inf:
+            raise Mistake(TemplatedMessage("temperature is {asked}; it must be a finite number above 0.", asked=factor))
+        temperature = earlier_temperature * factor
         if not 0 < temperature < math.inf:
             raise Mistake(
                 TemplatedMessage(
@@ -229,15 +230,21 @@ def _check_keys(interventions: Sequence[Intervention], columns: int) -> None:
 
 def _window(window: Window, half_width: int) -> Window:
     """The window with a new half-width; a global window becomes a local-m window."""
-    if isinstance(window, Global):
-        return LocalM(0, 1, half_width)
-    least = 0 if isinstance(window, LocalM) else 1
+    least = 0 if isinstance(window, (Global, LocalM)) else 1
     if half_width < least:
         raise Mistake(
             TemplatedMessage(
                 "half_width is {half_width}; it must be at least {least}.", half_width=half_width, least=least
             )
         )
+    if half_width > LARGEST_WIDTH:
+        raise Mistake(
+            TemplatedMessage(
+                "half_width is {half_width}; it must be at most {most}.", half_width=half_width, most=LARGEST_WIDTH
+            )
+        )
+    if isinstance(window, Global):
+        return LocalM(0, 1, half_width)
     changed: Any = copy(window)  # shares the trained weights
     changed.half_width = half_width
     return changed

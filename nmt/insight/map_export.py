@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from nmt.config.nodes import Node
 from nmt.data.corpus import read_parallel
-from nmt.data.documents import earlier_pairs
+from nmt.data.documents import NO_CONTEXT, ContextWindow, earlier_pairs
+from nmt.data.example import Example
 from nmt.errors import Mistake
 from nmt.files import write_text
 from nmt.insight.forced_maps import IdPair, first_ranked
@@ -105,7 +106,8 @@ def export_maps(
         pairs = _pairs(run, paths, search, documents, max_tokens, batch_tokens)
         searched = None if paths.target else search_config(run.settings.search, search)
         origin = {**described_files(paths.source, paths.target), "search": searched}
-    reasons = [_why_left_out(pair, limits, max_tokens) for pair in pairs]
+    window = NO_CONTEXT if isinstance(run, LoadedEncoder) else run.window
+    reasons = [_why_left_out(pair, window, limits, max_tokens) for pair in pairs]
     readable = [pair for pair, reason in zip(pairs, reasons, strict=True) if not reason]
     left_out = [(pair, reason) for pair, reason in zip(pairs, reasons, strict=True) if reason]
     if not readable:
@@ -155,29 +157,43 @@ def _pairs(
         given = list(zip(sources, targets[0], strict=True))
         earlier = None if numbers is None else earlier_pairs(numbers, given, run.window)
         return first_ranked(sources, targets[0], earlier)
-    # A line that is too long for a map is not translated.
-    short = [ids if len(ids) < max_tokens else [] for ids in sources]
+    # A line that is too long for a map is not translated, unless later lines of its document may read it.
+    searched = sources if numbers is not None else [ids if len(ids) < max_tokens else [] for ids in sources]
     translator = build_translator([run], search, batch_tokens)
-    translations, contexts = translator.search_documents(short, numbers, report=Pace("sentences translated"))
-    return [
-        IdPair(line, rank, ids, target, score, before)
-        for line, (ids, hypotheses, before) in enumerate(zip(sources, translations, contexts, strict=True), start=1)
-        for rank, (target, _, score) in enumerate(hypotheses or [([], 0.0, None)], start=1)
-    ]
+    translations, contexts = translator.search_documents(searched, numbers, report=Pace("sentences translated"))
+    pairs = []
+    for line, (ids, hypotheses, window) in enumerate(zip(sources, translations, contexts, strict=True), start=1):
+        context = translator.context_that_fits(ids, window)
+        mapped = hypotheses if len(ids) < max_tokens else []
+        pairs += [
+            IdPair(line=line, rank=rank, source=ids, target=target, score=score, earlier=context)
+            for rank, (target, _, score) in enumerate(mapped or [([], 0.0, None)], start=1)
+        ]
+    return pairs
 
 
-def _why_left_out(pair: IdPair, limits: Mapping[str, int | None], max_tokens: int) -> str:
+def _why_left_out(pair: IdPair, window: ContextWindow, limits: Mapping[str, int | None], max_tokens: int) -> str:
     """Why a pair gets no maps, or ''. Lengths are limited because a map grows with their product.
 
-    `limits` gives the longest input of the model for each side that it reads.
+    `window` says how the model reads the earlier pairs; earlier sources that are joined to the source count as part of
+    it. `limits` gives the longest input of the model for each side that it reads.
     """
-    lengths = {"source": len(pair.source), "target": len(pair.target)}
-    for side, limit in limits.items():
-        pieces = f"the {side} has {lengths[side] + 1} pieces with EOS"
-        if not lengths[side]:
+    example = window(Example(0, pair.source, pair.target, pair.earlier))
+    joined = len(example.source) > len(pair.source)
+    for index, (side, limit) in enumerate(limits.items()):
+        if not (pair.source, pair.target)[index]:
             return f"the {side} is empty"
-        if lengths[side] >= max_tokens:
+        length = len((example.source, example.target)[index])
+        context = " and the earlier sentences" if joined and side == "source" else ""
+        pieces = f"the {side} has {length + 1} pieces with EOS{context}"
+        if length >= max_tokens:
             return f"{pieces}, more than max_tokens={max_tokens}"
-        if limit is not None and lengths[side] >= limit:
+        if limit is not None and length >= limit:
             return f"{pieces}, more than the {limit} that the model reads"
+        longest = max((len(earlier[index]) for earlier in example.earlier), default=0)
+        if limit is not None and longest >= limit:
+            return (
+                f"the {side} of an earlier sentence has {longest + 1} pieces with EOS, more than the {limit} that the "
+                "model reads"
+            )
     return ""

@@ -71,7 +71,7 @@ def check_length(side: str, ids: Sequence[int], most: int | None, least: int = 1
 
 
 def check_index(name: str, index: int | None, number: int, site: str) -> None:
-    """Raises Mistake unless a layer, head or row is one of the `number` that a site has; None stands for all."""
+    """Raises Mistake unless a layer, head or row is one of the `number` that a site has; None means all."""
     if index is not None and not 0 <= index < number:
         if number == 1:
             raise Mistake(

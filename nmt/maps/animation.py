@@ -18,8 +18,8 @@ from nmt.maps.plots import heat_map_frames, missing_glyphs
 from nmt.pace import Pace
 
 FILMS = ("gif", "mp4")
-# A frame lasts half a second, the last one two seconds.
-_PER_SECOND, _LAST = 2, 4
+_PER_SECOND = 2  # frames
+_LAST = 4  # times as long as another frame: the film ends with the trained attention
 _DPI = 150
 
 
@@ -33,6 +33,8 @@ def check_films(folders: Sequence[MapFolder], formats: Sequence[str]) -> None:
                 f"{folder.path} was not recorded during training, so it cannot be part of a film: name the probes of a "
                 "run, as in maps=runs/demo/probes."
             )
+    if len({folder.path.resolve().parent for folder in folders}) > 1:
+        raise Mistake("A film shows one run, but maps names folders of several: name the probes of one run.")
     if len({_step(folder) for folder in folders}) < len(folders):
         raise Mistake("A film shows one run, but maps names the same step twice: name the probes of one run.")
 
@@ -106,8 +108,8 @@ def _write_mp4(path: Path, frames: Sequence[Image.Image]) -> None:
     for frame in [*frames, *[frames[-1]] * (_LAST - 1)]:
         frame.save(pictures, format="png")
     # Players want an even number of pixels on each side, and colors in this format.
-    made_of = ["-f", "image2pipe", "-c:v", "png", "-framerate", str(_PER_SECOND), "-i", "-"]
-    made_like = [
+    input_options = ["-f", "image2pipe", "-c:v", "png", "-framerate", str(_PER_SECOND), "-i", "-"]
+    output_options = [
         "-vf",
         "pad=ceil(iw/2)*2:ceil(ih/2)*2:color=white",
         "-pix_fmt",
@@ -118,12 +120,12 @@ def _write_mp4(path: Path, frames: Sequence[Image.Image]) -> None:
         "mp4",
     ]
     with atomic_write(path) as part:
-        ended = subprocess.run(
-            ["ffmpeg", "-y", "-loglevel", "error", *made_of, *made_like, str(part.resolve())],
+        completed = subprocess.run(
+            ["ffmpeg", "-y", "-loglevel", "error", *input_options, *output_options, str(part.resolve())],
             input=pictures.getvalue(),
             capture_output=True,
             check=False,
         )
-        if ended.returncode:
-            reason = ended.stderr.decode(errors="replace").strip().rpartition("\n")[2] or "it gave no reason"
+        if completed.returncode:
+            reason = completed.stderr.decode(errors="replace").strip().rpartition("\n")[2] or "it gave no reason"
             raise Mistake(f"ffmpeg could not write {path} ({reason}): install another ffmpeg, or use formats=[gif].")

@@ -45,7 +45,10 @@ class Measures(NamedTuple):
     punctuation: Heads
     """Mean weight on punctuation pieces."""
     variation: Heads
-    """Mean total variation distance of a row from the mean row: 0 if the weights do not depend on the query."""
+    """Mean total variation distance of a row from the mean row: 0 if the weights do not depend on the query.
+
+    NaN if no row sees two columns, because the weights then depend on nothing, as in a map of a single column.
+    """
 
 
 WORSE_IS_LESS = {"monotonicity", "coverage", "variation"}
@@ -102,7 +105,7 @@ def measure(item: AttentionMap) -> Measures:
         coverage=np.ones(used.shape[:2]) if special.all() else np.minimum(shares.sum(-2), 1)[..., ~special].mean(-1),
         special=_mean(shares[..., special].sum(-1), used),
         punctuation=_mean(shares[..., punctuation].sum(-1), used),
-        variation=_mean(np.abs(shares - mean_row[..., None, :]).sum(-1) / 2, used),
+        variation=np.where(compared.any(-1), _mean(np.abs(shares - mean_row[..., None, :]).sum(-1) / 2, used), np.nan),
     )
 
 

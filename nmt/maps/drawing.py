@@ -20,7 +20,7 @@ from nmt.maps.links import MapSelector, selected_word_map
 from nmt.maps.map_files import MapFolder, file_stem
 from nmt.maps.plots import DPI, FONT, Look, check_look, heat_map, heat_map_grid, missing_glyphs
 from nmt.maps.symmetrization import LINKS, all_links, pharaoh
-from nmt.maps.words import LabeledMap, PieceRow, labeled, spaced, without_special
+from nmt.maps.words import LabeledMap, PieceRow, labeled, spaced
 from nmt.pace import Pace
 from nmt.tables import Table
 
@@ -118,22 +118,28 @@ class Drawing:
 
     @property
     def selector(self) -> MapSelector:
-        """The map that links are read from: a mean unless one layer or head is selected."""
-        layer, head = (value if isinstance(value, int) else None for value in (self.layer, self.head))
+        """The map of cross attention that links are read from: a mean unless one layer or head of it is drawn."""
+        # The layer and head of another site may not exist in cross attention.
+        chosen = (self.layer, self.head) if "cross" in self.drawn_sites else (None, None)
+        layer, head = (value if isinstance(value, int) else None for value in chosen)
         return MapSelector(self.row, layer, head)
 
-    def labeled_maps(self, sentence: SentenceMaps) -> list[tuple[str, LabeledMap]]:
+    def labeled_maps(self, sentence: SentenceMaps, *, special: bool = True) -> list[tuple[str, LabeledMap]]:
         """The maps of a sentence at the selected sites, with the labels of their rows and columns.
 
-        The first sentence of a document has none at the sites that attend to earlier sentences.
+        If `special` is false, they lack the rows and columns of BOS and EOS. The first sentence of a document has none
+        at the sites that attend to earlier sentences.
         """
         maps = {item.site: item for item in sentence.maps}
-        return [(site, labeled(maps[site], self.row, words=self.words)) for site in self.drawn_sites if site in maps]
+        return [
+            (site, labeled(maps[site], self.row, words=self.words, special=special))
+            for site in self.drawn_sites
+            if site in maps
+        ]
 
     def pictured_maps(self, sentence: SentenceMaps) -> list[tuple[str, LabeledMap]]:
-        """The same as a picture shows them: without the rows and columns of BOS and EOS if `special` is false."""
-        maps = self.labeled_maps(sentence)
-        return maps if self.special else [(site, without_special(labeled_map)) for site, labeled_map in maps]
+        """The same as a picture shows them, which leaves out BOS and EOS if the drawing's `special` is false."""
+        return self.labeled_maps(sentence, special=self.special)
 
     def quantity(self, site: str) -> str:
         """What the weights at a site are, in a title."""
@@ -222,7 +228,10 @@ def draw_pictures(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequenc
         pace(1, total)
     warn_of_missing_glyphs(missing)
     if not drawn:
-        reason = refused or f"No sentence has maps at {', '.join(drawing.drawn_sites)}; add documents=FILE."
+        reason = refused or (
+            f"No sentence has maps at {', '.join(drawing.drawn_sites)}: choose other lines or another site, or export "
+            "the maps again with documents=FILE."
+        )
         raise Mistake(f"No picture could be drawn. {reason}")
 
 

@@ -21,7 +21,7 @@ from nmt.config.fields import Positive
 from nmt.config.stored import Count, Number, Stored, read_stored
 from nmt.data.cache import file_digest
 from nmt.errors import Mistake
-from nmt.files import PART, atomic_write, remove_parts, subfolder, write_text
+from nmt.files import PART, atomic_write, locked, remove_parts, subfolder, write_text
 from nmt.maps.attention_map import AttentionMap, EarlierPair, Labels, LocalWindow, SentenceMaps, site_labels
 from nmt.maps.words import word_ids
 
@@ -114,11 +114,11 @@ class MapFolder:
                 "nmt.export_attention wrote."
             )
         try:
-            self.manifest = read_stored(file, _Manifest, _LARGEST_MANIFEST)
+            self.manifest = read_stored(file, _Manifest, _LARGEST_MANIFEST, remedy="Export the maps again.")
         except Mistake as error:
             raise Mistake(
                 f"{file} is damaged or not a manifest of attention maps, of format '{FORMAT}', version {VERSION}: "
-                f"export the maps again. ({error})"
+                f"{error}"
             ) from error
 
     @property
@@ -265,7 +265,10 @@ def _known_arrays(sizes: Mapping[str, tuple[int, int]], labels_of_sites: Mapping
 
 
 def _needed(name: str) -> set[str]:
-    """The arrays that a file with this one must hold too: those of its site, and of a local window the other parts."""
+    """The arrays that must accompany this one.
+
+    They are the site's weights and, for a part of a local window, its center and mask.
+    """
     site, _, part = name.partition(".")
     return {site, f"{site}.center", f"{site}.allowed"} if part in _LOCAL else {site}
 
@@ -345,23 +348,8 @@ def write_maps(
 
     `sites` describes each site, `made_from` the run and its input; both are copied into the manifest. Maps already in
     the folder are replaced once all new ones are written. Raises Mistake if the old manifest is damaged or
-    belongs to another program.
+    belongs to another program, and if another process is writing to the folder.
     """
-    if (folder / MANIFEST).exists():
-        MapFolder(folder)  # raises if the folder is not ours to replace
-    folder.mkdir(parents=True, exist_ok=True)
-    remove_parts(folder)
-    with tempfile.TemporaryDirectory(prefix=f".{_FOLDER}.", suffix=PART, dir=folder) as new:
-        entries = _write_files(Path(new), iter(sentences))
-        entries.sort(key=lambda entry: (entry["line"], entry["rank"]))
-        maps = subfolder(folder, _FOLDER)
-        # Without a manifest, the folder counts as incomplete until the new files are in place.
-        (folder / MANIFEST).unlink(missing_ok=True)
-        for old in maps.glob("*.npz"):
-            if _FILE.fullmatch(f"{_FOLDER}/{old.name}"):  # other programs' files stay
-                old.unlink()
-        for file in Path(new).iterdir():
-            file.rename(maps / file.name)
     head = {
         "format": FORMAT,
         "version": VERSION,
@@ -369,10 +357,25 @@ def write_maps(
         "made_from": made_from,
         "sites": sites,
     }
-    # One line per sentence, to keep the manifest short and readable.
-    rows = ",\n    ".join(json.dumps(entry, ensure_ascii=False) for entry in entries)
-    text = json.dumps(head, indent=2, ensure_ascii=False).removesuffix("\n}")
-    write_text(folder / MANIFEST, f'{text},\n  "sentences": [\n    {rows}\n  ]\n}}\n')
+    with locked(folder):
+        if (folder / MANIFEST).exists():
+            MapFolder(folder)  # raises if the folder is not ours to replace
+        remove_parts(folder)
+        with tempfile.TemporaryDirectory(prefix=f".{_FOLDER}.", suffix=PART, dir=folder) as new:
+            entries = _write_files(Path(new), iter(sentences))
+            entries.sort(key=lambda entry: (entry["line"], entry["rank"]))
+            maps = subfolder(folder, _FOLDER)
+            # Without a manifest, the folder counts as incomplete until the new files are in place.
+            (folder / MANIFEST).unlink(missing_ok=True)
+            for old in maps.glob("*.npz"):
+                if _FILE.fullmatch(f"{_FOLDER}/{old.name}"):  # other programs' files stay
+                    old.unlink()
+            for file in Path(new).iterdir():
+                file.rename(maps / file.name)
+        # One line per sentence, to keep the manifest short and readable.
+        rows = ",\n    ".join(json.dumps(entry, ensure_ascii=False) for entry in entries)
+        text = json.dumps(head, indent=2, ensure_ascii=False).removesuffix("\n}")
+        write_text(folder / MANIFEST, f'{text},\n  "sentences": [\n    {rows}\n  ]\n}}\n')
     return MapFolder(folder)
 
 

@@ -31,14 +31,14 @@ _STYLE = "padding:8px 12px;background:#fff;color:#1d1b22;font:14px/1.5 system-ui
 _MUTED = "color:#625e6b;font-size:12px"
 _TEXTS = {
     "en": {
-        "more": "{} more: show them with {}.",
+        "more": "{} more: add {} to what you displayed.",
         "none": "no maps, because a side is empty or too long for the model.",
         "mean": "mean of {} × {} heads; rows: target, columns: source; dark: a large weight",
         "layer": "layer",
         "head": "head",
     },
     "vi": {
-        "more": "còn {} câu: xem bằng {}.",
+        "more": "còn {} câu: thêm {} vào sau phần vừa hiển thị.",
         "none": "không có bản đồ, vì một bên trống hoặc quá dài cho mô hình.",
         "mean": "trung bình của {} × {} đầu chú ý; hàng: đích, cột: nguồn; màu đậm: trọng số lớn",
         "layer": "tầng",
@@ -76,7 +76,7 @@ class LineMaps(list[list[AttentionMap]]):
         shown = "".join(_pair_html(number, maps) for number, maps in enumerate(self[:_MOST_SENTENCES]))
         rest = len(self) - _MOST_SENTENCES
         if rest > 0:
-            shown += f"<p>{_text('more', rest, f'maps[{_MOST_SENTENCES}:]')}</p>"
+            shown += f"<p>{_text('more', rest, f'[{_MOST_SENTENCES}:]')}</p>"
         return f'<div style="{_STYLE}">{shown}</div>'
 
 
@@ -136,8 +136,9 @@ def frame_of(item: AttentionMap, row: PieceRow = "predicts") -> "pandas.DataFram
 
 def _check(name: str, index: int | None, number: int) -> None:
     if index is not None and not 0 <= index < number:
+        available = f"0 to {number - 1}" if number > 1 else "0"
         raise Mistake(
-            f"{name} is {index}; this map has {number}, counted from 0: use a smaller one, or None for the mean."
+            f"{name} is {index}; this map has {number}, counted from 0: use {available}, or None for the mean."
         )
 
 

@@ -59,8 +59,8 @@ COLORS = LinearSegmentedColormap.from_list(
 """The colors of weights from 0 to the largest one."""
 _FEW, _MANY = 20, 60
 _INK = "#333333"
-# A large grid is drawn at a lower resolution, so that it fits into memory.
-DPI, _MOST_PIXELS = 300, 12_000
+DPI = 300
+_MOST_PIXELS = 12_000  # on a side; a large grid is drawn at a lower resolution, so that it fits into memory
 # The smallest legible font size in print, in points and in inches. A labeled cell is at least that large.
 _PRINT = 6.0
 _LETTER = _PRINT / 72
@@ -126,7 +126,7 @@ def _letters_of(family: str) -> frozenset[int]:
 
 @contextmanager
 def _without_glyph_warnings() -> Iterator[None]:
-    """Without matplotlib's warning for each missing glyph: `missing_glyphs` tells all of them at once."""
+    """Without matplotlib's warning for each missing glyph: `missing_glyphs` reports all of them at once."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r"Glyph .* missing from")
         yield
@@ -383,8 +383,9 @@ def _figure(
 def _figure_of_panels(panels: Sequence[Panel], look: Look, size: _Size) -> Figure:
     """The maps side by side, as far apart as their row labels and names need."""
     widths, heights = ([size.cell * panel.weights.shape[axis] for panel in panels] for axis in (1, 0))
-    high = max(heights)
-    figure = Figure(figsize=(sum(widths), high), dpi=look.dpi)
+    wide, high = sum(widths), max(heights)
+    # Measuring text makes a canvas of the whole figure, which must fit into memory too.
+    figure = Figure(figsize=(wide, high), dpi=min(look.dpi, _MOST_PIXELS / max(wide, high)))
     FigureCanvasAgg(figure)
     most = _most(look, *(panel.weights for panel in panels))
     text: dict[str, Any] = {"fontfamily": look.fonts, "color": _INK, "parse_math": False}

@@ -95,7 +95,8 @@ class Recorder:
             mask = None if masks is None else masks[0, rows, columns]
             if mask is not None and (mask == visible_by_site(site, mask.shape)).all():
                 mask = None
-            maps.append(AttentionMap(site, weights[:, :, rows, columns], *labels[site], local=local, mask=mask))
+            shown = weights[:, :, rows, columns]
+            maps.append(AttentionMap(site=site, weights=shown, **labels[site]._asdict(), local=local, mask=mask))
         return maps
 
     def _columns_of(self, site: str, earlier: Sequence[EarlierPair]) -> list[int]:

@@ -26,25 +26,35 @@ class LabeledMap(NamedTuple):
     columns: list[str]
 
 
-def labeled(item: AttentionMap, row: PieceRow = "predicts", *, words: bool = False) -> LabeledMap:
+def labeled(item: AttentionMap, row: PieceRow = "predicts", *, words: bool = False, special: bool = True) -> LabeledMap:
     """A map whose rows are labeled by the pieces that they predict, or by those that they read.
 
     With `words`, the columns of a word are summed and its rows averaged, so that each row keeps its sum. BOS and EOS
-    count as words.
+    count as words. If `special` is false, the rows and columns of BOS and EOS are left out; the other rows keep their
+    weights, which may sum to less than 1.
     """
-    rows = item.inputs if row == "reads" else item.outputs
+    rows, columns = item.inputs if row == "reads" else item.outputs, item.columns
+    if not words and special:
+        return LabeledMap(item.weights, rows, columns)
+    # Chosen by the pieces, because a word of several pieces may look like BOS or EOS.
+    row_spans, column_spans = (
+        [
+            (start, end)
+            for start, end in (merge_pieces(side) if words else [(i, i + 1) for i in range(len(side))])
+            if special or side[start] not in (BOS, EOS)
+        ]
+        for side in (rows, columns)
+    )
     if not words:
-        return LabeledMap(item.weights, rows, item.columns)
-    means, sums = _membership(rows), _membership(item.columns)
-    weights = (means / means.sum(1, keepdims=True)) @ item.weights @ sums.T
-    return LabeledMap(weights, _texts(rows), _texts(item.columns))
-
-
-def without_special(item: LabeledMap) -> LabeledMap:
-    """The map without the rows and columns of BOS and EOS; rows keep their weights, which may sum to less than 1."""
-    rows, columns = ([i for i, label in enumerate(side) if label not in (BOS, EOS)] for side in item[1:])
-    weights = item.weights[..., rows, :][..., columns]
-    return LabeledMap(weights, [item.rows[i] for i in rows], [item.columns[i] for i in columns])
+        kept_rows, kept_columns = ([start for start, _ in spans] for spans in (row_spans, column_spans))
+        weights = item.weights[..., kept_rows, :][..., kept_columns]
+        return LabeledMap(weights, [rows[i] for i in kept_rows], [columns[i] for i in kept_columns])
+    means, sums = _membership(row_spans, len(rows)), _membership(column_spans, len(columns))
+    return LabeledMap(
+        (means / means.sum(1, keepdims=True)) @ item.weights @ sums.T,
+        [text_of(rows[start:end]) for start, end in row_spans],
+        [text_of(columns[start:end]) for start, end in column_spans],
+    )
 
 
 def merge_pieces(pieces: Sequence[str]) -> list[tuple[int, int]]:
@@ -73,7 +83,8 @@ def spaced(pieces: Sequence[str]) -> str:
 
     A model may generate any byte, so white space within a word and an empty word are written as U+2581.
     """
-    words = ("".join(_WORD_START if letter.isspace() else letter for letter in text) for text in _texts(pieces))
+    texts = (text_of(pieces[start:end]) for start, end in merge_pieces(pieces))
+    words = ("".join(_WORD_START if letter.isspace() else letter for letter in text) for text in texts)
     return " ".join(word or _WORD_START for word in words)
 
 
@@ -101,20 +112,15 @@ def word_map(
             f"{columns} source pieces: it must have one row and one column more, for EOS."
         )
     start = 1 if row == "reads" else 0  # the first row reads BOS
-    sums = _membership(source_pieces)
-    means = _membership(target_pieces)
+    sums = _membership(merge_pieces(source_pieces), columns)
+    means = _membership(merge_pieces(target_pieces), rows)
     means = means / means.sum(1, keepdims=True)
     return means @ weights[..., start : start + rows, :columns] @ sums.T
 
 
-def _texts(pieces: Sequence[str]) -> list[str]:
-    return [text_of(pieces[start:end]) for start, end in merge_pieces(pieces)]
-
-
-def _membership(pieces: Sequence[str]) -> Float[np.ndarray, "words pieces"]:
+def _membership(spans: Sequence[tuple[int, int]], pieces: int) -> Float[np.ndarray, "words pieces"]:
     """A matrix that is 1 where a piece belongs to a word, and 0 elsewhere."""
-    spans = merge_pieces(pieces)
-    matrix = np.zeros((len(spans), len(pieces)))
+    matrix = np.zeros((len(spans), pieces))
     for word, (start, end) in enumerate(spans):
         matrix[word, start:end] = 1
     return matrix

@@ -29,9 +29,9 @@ def readable_batches(
 ) -> Iterator[tuple[list[int], Batch]]:
     """Batches of pairs of similar length, each with the indices of its pairs. Pairs are ids without BOS and EOS.
 
-    Pairs that are too long for one of the models are left out: a location scorer has weights for a limited number of
-    pieces, including EOS. `earlier` lists, for each pair, the pairs before it that the runs read; without it,
-    each pair is read by itself.
+    Pairs that are too long for one of the models, or whose earlier pairs are, are left out: a location scorer has
+    weights for a limited number of pieces, including EOS. `earlier` lists, for each pair, the pairs before it that the
+    runs read; without it, each pair is read by itself.
     """
     limits = [
         min(run.model.max_source or math.inf for run in runs),
@@ -40,10 +40,13 @@ def readable_batches(
     window = runs[0].window
     every = zip(sources, targets, [()] * len(sources) if earlier is None else earlier, strict=True)
     examples = [window(Example(index, *parts)) for index, parts in enumerate(every)]
-    sides = [(example.source, example.target) for example in examples]
+
+    def readable(pair: TokenizedPair) -> bool:
+        return all(len(side) < limit for side, limit in zip(pair, limits, strict=True))
+
     lengths = [
-        max(example.lengths) if all(len(side) < limit for side, limit in zip(pair, limits, strict=True)) else 0
-        for example, pair in zip(examples, sides, strict=True)
+        max(example.lengths) if all(map(readable, [(example.source, example.target), *example.earlier])) else 0
+        for example in examples
     ]
     for indices in batches_by_length(lengths, batch_tokens):
         yield indices, collate([examples[index] for index in indices])

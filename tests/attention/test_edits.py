@@ -157,3 +157,10 @@ def test_the_gaussian_remains_only_if_it_is_not_part_of_the_scores(renormalize):
         weights = attention.attend(queries, keys, keys, mask, query_states)[1][:, 1]
     equal = (visible.mask / visible.mask.sum(-1, keepdim=True).double())[:, 1]
     torch.testing.assert_close(weights, equal if renormalize else equal * visible.log_prior[:, 1].exp())
+
+
+def test_a_frozen_query_has_the_precision_of_the_queries():
+    attention = Attention(ScaledDot, Global, Softmax, query_dim=7, key_dim=7, num_heads=3)
+    queries, keys = torch.randn(2, 3, 5, 7).bfloat16(), torch.randn(2, 3, 5, 7).bfloat16()
+    with with_parts(attention, scorer=FrozenQuery(attention.scorer, 0, torch.zeros(7))):
+        assert attention(queries, keys, keys, MASK).dtype == torch.bfloat16

@@ -1,5 +1,6 @@
 """Runs that read documents: trained, resumed, translated, scored and mapped with what comes before each line."""
 
+import csv
 import json
 import re
 from collections.abc import Callable
@@ -24,6 +25,8 @@ from nmt.data.documents import earlier_pairs, read_documents
 from nmt.errors import Mistake
 from nmt.insight.forced_maps import first_ranked, forced_maps
 from nmt.maps.map_files import MapFolder
+from nmt.models import Transformer
+from nmt.models.document_model import DocumentModel
 from nmt.runs.load import load_run
 from nmt.scoring.forced_scores import log_probs
 
@@ -261,3 +264,99 @@ def test_lines_without_documents_are_ablated(job: Callable[..., Job], inside: Pa
     files = {"source": "test.en", "reference": "[test.vi]", "ways": "[frozen,off]", "bleu": "false"}
     ablate_attention(job("ablate_attention", run_dir="hierarchical", device="cpu", out=str(tmp_path), **files))
     assert "decoder_sentences" in (tmp_path / "ablation.csv").read_text(encoding="utf-8")
+
+
+def exported_maps(job: Callable[..., Job], out: Path, **changes: Any) -> MapFolder:
+    """The maps that nmt.export_attention makes of test.en in its documents."""
+    settings = {"input": "test.en", "documents": "test.doc", "out": out, "formats": "[]", "device": "cpu", **changes}
+    export_attention(job("export_attention", **settings))
+    return MapFolder(out)
+
+
+def reasons_of(folder: MapFolder) -> dict[int, str]:
+    with (folder.path / "left_out.csv").open(newline="") as file:
+        return {int(row["line"]): row["reason"] for row in csv.DictReader(file)}
+
+
+def test_maps_show_the_earlier_sentences_that_the_search_read(
+    job: Callable[..., Job], inside: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A joined source has only the earlier sentences that fit into one search."""
+    whole = exported_maps(job, tmp_path / "whole", run_dir="joined")
+    first, second, _ = whole.sentences()
+    assert second.source_pieces[: len(first.source_pieces)] == first.source_pieces
+    monkeypatch.setattr(Transformer, "max_source", property(lambda _: len(second.source_pieces)))
+    first_again, alone, _ = exported_maps(job, tmp_path / "limited", run_dir="joined").sentences()
+    assert first_again.source_pieces == first.source_pieces
+    assert alone.source_pieces == second.source_pieces[len(first.source_pieces) + 1 :]
+
+
+@pytest.mark.parametrize("limit", ["model", "max_tokens"])
+def test_a_source_that_is_too_long_with_its_context_is_listed(
+    job: Callable[..., Job], inside: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    whole = exported_maps(job, tmp_path / "whole", run_dir="joined", target="test.vi")
+    [second] = whole.sentences([2])
+    pieces = len(second.source_pieces) + 1
+    changes = {}
+    if limit == "model":
+        monkeypatch.setattr(Transformer, "max_source", property(lambda _: pieces - 1))
+    else:
+        changes = {"max_tokens": pieces - 1}
+    limited = exported_maps(job, tmp_path / "limited", run_dir="joined", target="test.vi", **changes)
+    assert limited.lines == [1, 3]
+    about = f"the {pieces - 1} that the model reads" if limit == "model" else f"max_tokens={pieces - 1}"
+    assert reasons_of(limited) == {
+        2: f"the source has {pieces} pieces with EOS and the earlier sentences, more than {about}"
+    }
+
+
+def test_a_pair_whose_earlier_sentence_is_too_long_for_the_model_is_left_out(
+    job: Callable[..., Job], inside: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = exported_maps(job, tmp_path / "whole", run_dir="hierarchical", target="test.vi")
+    _, second, third = whole.sentences()
+    pieces = max(len(second.source_pieces), len(third.source_pieces)) + 1
+    (inside / "long.en").write_text("one two one two one two.\nthree.\nfour five.\n")
+    monkeypatch.setattr(DocumentModel, "max_source", property(lambda _: pieces))
+    given = exported_maps(job, tmp_path / "given", run_dir="hierarchical", input="long.en", target="test.vi")
+    assert given.lines == [3]
+    reasons = reasons_of(given)
+    assert re.fullmatch(r"the source has \d+ pieces with EOS, more than the \d+ that the model reads", reasons[1])
+    assert re.fullmatch(
+        r"the source of an earlier sentence has \d+ pieces with EOS, more than the \d+ that the model reads", reasons[2]
+    )
+    # The search translates the second line without the first one, which has no translation.
+    found = exported_maps(job, tmp_path / "found", run_dir="hierarchical", input="long.en")
+    assert [(each.line, len(each.earlier)) for each in found.sentences()] == [(2, 0), (3, 0)]
+
+
+def test_a_line_that_is_too_long_for_a_map_is_still_read_by_the_lines_after_it(
+    job: Callable[..., Job], inside: Path, tmp_path: Path
+) -> None:
+    (inside / "long.en").write_text("one two one two one two.\nthree.\nfour five.\n")
+    settings = {"run_dir": "hierarchical", "input": "long.en", "search__n_best": 2}
+    whole = exported_maps(job, tmp_path / "whole", **settings)
+    first = next(whole.sentences([1]))
+    limited = exported_maps(job, tmp_path / "limited", **settings, max_tokens=len(first.source_pieces))
+    assert list(reasons_of(limited)) == [1]
+    assert (limited.path / "left_out.csv").read_text().count("max_tokens") == 1, "it has one row, not one for each rank"
+    for expected, sentence in zip(whole.sentences([2]), limited.sentences([2]), strict=True):
+        assert sentence.earlier == expected.earlier != []
+        assert sentence.score == expected.score
+
+
+def test_documents_of_single_lines_leave_nothing_to_measure(
+    job: Callable[..., Job], inside: Path, tmp_path: Path
+) -> None:
+    (inside / "single.doc").write_text("a\nb\nc\n")
+    settings = {"run_dir": "hierarchical", "method": "p_cxmi", "input": "test.en", "target": "test.vi", "device": "cpu"}
+    attribute(job("attribute", documents="test.doc", out=tmp_path / "maps", formats="[]", **settings))
+    before = MapFolder(tmp_path / "maps").manifest
+    with pytest.raises(
+        Mistake,
+        match=r"No line has an earlier sentence in its document that the model can read with it, so p_cxmi has nothing "
+        r"to measure: check documents\.",
+    ):
+        attribute(job("attribute", documents="single.doc", out=tmp_path / "maps", overwrite="true", **settings))
+    assert MapFolder(tmp_path / "maps").manifest == before

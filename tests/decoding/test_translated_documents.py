@@ -32,7 +32,8 @@ class Recall:
 
     def __init__(self, vocab: int, translations: bool = False) -> None:
         self.vocab, self.translations = vocab, translations
-        self.device, self.max_source, self.max_target = torch.device("cpu"), None, None
+        self.device, self.max_target = torch.device("cpu"), None
+        self.max_source: int | None = None
         self.training = False
         self.sources: list[int] = []
 
@@ -167,3 +168,15 @@ def test_n_best_of_a_document_continue_from_the_best(tokenizers: TokenizerPair) 
     assert [len(each) for each in found] == [2, 2]
     assert isinstance(found[1][0], Translation)
     assert found[1][0].text == "red cat"
+
+
+@pytest.mark.parametrize("translations", [False, True])
+def test_a_source_that_is_too_long_for_the_model_is_no_context(tokenizers: TokenizerPair, translations: bool) -> None:
+    window = ContextWindow(1, translations=translations)
+    model = Recall(tokenizers.target.size, translations)
+    ids = [tokenizers.source.encode(line) for line in ("red cat", "blue dog sits here", "big")]
+    model.max_source = len(ids[1])
+    made = Translator(bind(BeamSearch(beam_size=1), model), tokenizers, window=window)
+    found, earlier = made.search_documents(ids, [0, 0, 0])
+    assert [[hypothesis.ids for hypothesis in hypotheses] for hypotheses in found] == [[ids[0]], [], [ids[0]]]
+    assert [source for source, _ in earlier[2]] == [ids[0]]

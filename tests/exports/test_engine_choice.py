@@ -397,3 +397,17 @@ def test_a_job_goes_on_with_the_engine_that_began_it(run: Path) -> None:
     shutil.rmtree(run / "exports")
     translated(engine="auto", output="other")
     assert not (run / "exports").exists(), "engine=auto keeps its export in the cache, also of a job that goes on"
+
+
+def test_without_pairs_to_compare_on_torch_translates(
+    run: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    Path("valid.en").unlink()
+    monkeypatch.setattr(export_run, "stored_pairs", lambda _: None)
+    caplog.set_level(logging.INFO, "nmt")
+    assert chosen(run).engine.name == "torch"
+    assert (
+        "engine=auto: using torch: CTranslate2 has to be compared with torch first, but the validation corpus is "
+        "missing (" in caplog.text
+    )
+    assert "reference=FILE" not in caplog.text

@@ -353,7 +353,10 @@ def test_what_a_page_cannot_hold_is_refused(
     assert Path("own.html").read_text(encoding="utf-8") == "<!doctype html>"
     loaded = load_run(run, "cpu")
     joined = loaded.settings.model_copy(update={"context": ContextSettings(sentences=2)})
-    with pytest.raises(Mistake, match=r"^A page does not support models that read documents .* use python -m nmt"):
+    with pytest.raises(
+        Mistake,
+        match=r"^A page does not support models that read documents .* use python -m nmt\.serve 'run_dirs=\[run\]'",
+    ):
         page_data([PageRun("documents", loaded._replace(settings=joined))], "int8")
     monkeypatch.setattr(page_file, "MOST_PARAMETERS", 1000)
     refused(

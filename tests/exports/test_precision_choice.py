@@ -150,6 +150,18 @@ def test_only_torch_is_measured_if_only_torch_can_do_what_is_asked(
     assert "only torch is measured: search.n_best=2" in caplog.text
 
 
+def test_a_torch_without_int8_leaves_that_of_ctranslate2(
+    run: Path, measured: list[EngineAndPrecision], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def without_int8(precision: str, _: object) -> None:
+        if precision == "int8":
+            raise Mistake("precision=int8 is not supported by this build of torch on this CPU; leave precision out.")
+
+    monkeypatch.setattr("nmt.runs.precision.check_precision", without_int8)
+    assert fastest() == ("torch", "bfloat16")
+    assert [pair for pair in measured if pair.precision == "int8"] == [("ctranslate2", "int8")]
+
+
 def test_what_cannot_be_measured_is_refused(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Mistake, match="chooses for engine=auto, torch or ctranslate2, not for onnx: name the prec"):
         fastest(engine="onnx")

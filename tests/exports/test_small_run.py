@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 import nmt
@@ -111,3 +112,14 @@ def test_a_matrix_in_8_bits_needs_its_scales(small: Path) -> None:
     save_file(weights, small / "model.safetensors")
     with pytest.raises(DamagedWeights, match=r"stores output\.weight as I8"):
         load_run(small, "cpu")
+
+
+def test_a_full_disk_is_reported_as_such(
+    run: Path, job: Callable[..., Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr("nmt.exports.small_run.save_file", full)
+    with pytest.raises(OSError, match="No space left on device"):
+        export(job("export", run_dir="run", format="run", out=str(tmp_path / "out"), quantization="int8"))

@@ -10,6 +10,7 @@ from jobs import run_settings
 
 from nmt.config.nodes import make
 from nmt.data.corpus import Pairs
+from nmt.insight.cells import cells
 from nmt.insight.forced_maps import first_ranked, forced_maps
 from nmt.insight.provenance import described_sites
 from nmt.maps.diagnostics import per_head, per_sentence
@@ -80,3 +81,20 @@ def test_the_alignment_error_rate_tells_what_it_leaves_out(run: LoadedRun, caplo
     with caplog.at_level(logging.WARNING):
         assert 0 <= alignment_error(run, gold, None, batch_tokens=100).rates.aer <= 1
     assert "leaves out 1 of 2 pairs" in caplog.text
+
+
+def test_a_row_of_an_lstmn_has_a_key_for_each_column() -> None:
+    """The keys that the row does not see are those of the later positions."""
+    lstmn = ["model=luong", "encoder@model=lstmn", "decoder@model=lstmn", "model.num_layers=1"]
+    run = untrained(*lstmn, "model.embedding_dim=8", "model.encoder_dim=8", "model.decoder_dim=8")
+    source, target = [5, 6, 7, 8], [6, 7, 8]
+    [maps] = forced_maps(run, first_ranked([source], [target]), batch_tokens=100)
+    for site in ("encoder_self", "decoder_self"):
+        rows = [cells(run, source, target, site, layer=0, head=0, row=row) for row in range(4)]
+        for index, row in enumerate(rows):
+            size = len(row.columns)
+            for part in (row.keys, row.scores, row.allowed, row.weights, row.values):
+                assert len(part) == size
+            assert row.allowed == [column < index for column in range(size)]
+            np.testing.assert_allclose(row.weights, maps.site(site).weights[0, 0, index], rtol=1e-5, atol=1e-7)
+            assert row.keys == rows[0].keys

@@ -81,7 +81,11 @@ def test_the_reason_of_an_ffmpeg_that_fails_is_shown(
             {"maps": "maps_luong/none"},
             "maps_luong/none has no maps of a run's validations, so there is nothing to film",
         ),
-        ({"maps": ["maps_luong/probes", "maps_bahdanau/probes"]}, "maps names the same step twice"),
+        ({"maps": ["maps_luong/probes", "maps_luong/probes/step_0000002"]}, "maps names the same step twice"),
+        (
+            {"maps": ["maps_luong/probes/step_0000002", "maps_bahdanau/probes/step_0000004"]},
+            "A film shows one run, but maps names folders of several: name the probes of one run",
+        ),
         ({"formats": ["mp4"]}, "formats includes mp4, which needs the program ffmpeg: install it, or use formats="),
         ({"formats": ["gif", "csv"]}, "formats includes csv, which shows a single folder of maps, but there are 2"),
         ({"grid": True}, "grid=true has no film: leave gif out of formats"),

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import RendererAgg
 from PIL import Image
 
 from nmt.errors import Mistake
@@ -102,3 +103,23 @@ def test_maps_side_by_side_have_one_color_scale_and_fit_the_width(tmp_path: Path
     assert picture.width == pytest.approx(400, abs=1)
     with pytest.raises(Mistake, match=r"2 maps of 6 columns in all do not fit into 1.0 inches .* use at least \d"):
         heat_maps_side_by_side(panels, Look(width=1.0))
+
+
+def test_maps_side_by_side_are_never_measured_on_more_pixels_than_a_picture_may_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each measurement of text makes a canvas of the whole figure."""
+    sizes = []
+
+    class Recorded(RendererAgg):
+        def __init__(self, width: float, height: float, dpi: float) -> None:
+            sizes.append((width, height))
+            super().__init__(width, height, dpi)
+
+    monkeypatch.setattr("matplotlib.backends.backend_agg.RendererAgg", Recorded)
+    monkeypatch.setattr("nmt.maps.plots._MOST_PIXELS", 300)
+    panels = [Panel("a", np.eye(9), ["x"] * 9, ["y"] * 9), Panel("b", np.eye(9), ["x"] * 9, ["z"] * 9)]
+    heat_maps_side_by_side(panels, Look(title="t", dpi=1000))
+    assert sizes
+    # The maps are moved apart after the first measurement, and inches are rounded to pixels.
+    assert max(map(max, sizes)) <= 301

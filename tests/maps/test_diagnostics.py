@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nmt.errors import Mistake
-from nmt.maps.attention_map import AttentionMap, LocalWindow, SentenceMaps, site_labels
+from nmt.maps.attention_map import AttentionMap, EarlierPair, LocalWindow, SentenceMaps, site_labels
 from nmt.maps.diagnostics import Measures, head_entropies, measure, per_head, per_sentence, worst_first
 
 SOURCE, TARGET = ["▁a", "▁b", "."], ["▁x", "▁y", "▁z"]
@@ -119,3 +119,14 @@ def test_entropy_is_the_mean_over_rows_of_normalized_weights_in_nats() -> None:
     entropies = head_entropies(weights)
     np.testing.assert_allclose(entropies[0, :3], [np.log(4), 0, np.log(4) / 2], atol=1e-6)
     assert np.isnan(entropies[0, 3])
+
+
+def test_a_map_of_one_column_is_not_dead() -> None:
+    """A row that sees a single earlier sentence has no choice, whatever the query is."""
+    earlier = [EarlierPair(["▁a"], ["▁x"])]
+    labels = site_labels(SOURCE, TARGET, earlier)["decoder_sentences"]
+    item = AttentionMap("decoder_sentences", np.ones((1, 1, 4, 1)), *labels)
+    [row] = per_sentence([SentenceMaps(1, 1, SOURCE, TARGET, [item], earlier=earlier)])
+    assert math.isnan(row.values["variation"])
+    assert math.isnan(row.values["uniformity"])
+    assert row.dead == ""

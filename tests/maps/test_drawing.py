@@ -11,13 +11,17 @@ from jobs import job_of, run_settings
 
 import nmt.commands.export_attention
 from nmt.cli.compose import configuration
+from nmt.commands.draw_attention import draw_attention
 from nmt.commands.export_attention import export_attention
 from nmt.config.job import Job
 from nmt.config.shared_settings import DrawingSettings
 from nmt.errors import Mistake
+from nmt.maps.attention_map import AttentionMap, SentenceMaps, selected, site_labels
 from nmt.maps.diagnostics import Measures
-from nmt.maps.drawing import Drawing, layer_and_head
-from nmt.maps.words import LabeledMap, without_special
+from nmt.maps.drawing import Drawing, draw_pictures, draw_tables, layer_and_head
+from nmt.maps.links import argmax_links
+from nmt.maps.map_files import MapFolder, write_maps
+from nmt.maps.symmetrization import pharaoh
 from nmt.runs.directory import RunDirectory
 from nmt.runs.load import LoadedRun
 
@@ -160,12 +164,64 @@ def test_a_title_names_the_layer_and_head_or_their_mean(layer: int | None, head:
 
 
 def test_pictures_without_special_pieces_keep_their_weights() -> None:
-    weights = np.arange(9.0).reshape(1, 1, 3, 3)
-    shown = without_special(LabeledMap(weights, ["▁x", "▁y", "</s>"], ["▁a", "▁b", "</s>"]))
+    sentence = sentence_of({"cross": 1})
+    [(_, shown)] = drawing_of(sites={"cross": SITES["cross"]}, special=False).pictured_maps(sentence)
     assert (shown.rows, shown.columns) == (["▁x", "▁y"], ["▁a", "▁b"])
-    assert shown.weights.tolist() == [[[[0, 1], [3, 4]]]]
+    np.testing.assert_array_equal(shown.weights, sentence.site("cross").weights[..., :2, :2])
 
 
 def test_a_picture_for_print_has_no_title() -> None:
     titles = {width: drawing_of(width=width).look("cross", 3, 2, ", head 1").title for width in (None, 3.3)}
     assert titles == {None: "Cross attention, line 3, translation 2, head 1", 3.3: ""}
+
+
+def sentence_of(sites: dict[str, int], line: int = 1) -> SentenceMaps:
+    """A sentence of two words with random maps of one head, with the given number of layers at each site."""
+    source, target = ["▁a", "▁b"], ["▁x", "▁y"]
+    draw, labels = np.random.default_rng(7), site_labels(source, target)
+    maps = [
+        AttentionMap(site, draw.random((layers, 1, len(labels[site].inputs), len(labels[site].columns))), *labels[site])
+        for site, layers in sites.items()
+    ]
+    return SentenceMaps(line=line, rank=1, source_pieces=source, target_pieces=target, maps=maps)
+
+
+def folder_of(path: Path, sites: dict[str, int]) -> MapFolder:
+    described = {site: {"layers": n, "heads": 1, "rows": "target", "columns": "source"} for site, n in sites.items()}
+    return write_maps(path, [sentence_of(sites)], described, {"lines": 1})
+
+
+def test_links_are_those_of_the_drawn_cross_attention_or_else_of_its_mean(tmp_path: Path) -> None:
+    """Another site may have more layers than cross attention."""
+    folder = folder_of(tmp_path, {"encoder_self": 3, "cross": 2})
+    links = {}
+    for site, layer in (("encoder_self", 2), ("encoder_self", None), ("cross", 1), ("cross", None)):
+        drawing = drawing_of(sites=folder.manifest["sites"], formats=["alignments"], site=site, layer=layer)
+        list(draw_tables(folder, drawing, tmp_path, [1]))
+        links[site, layer] = (tmp_path / "alignments" / "argmax.align").read_text()
+        weights = selected(next(folder.sentences()).site("cross").weights, layer if site == "cross" else None, None)
+        expected = argmax_links(weights[:2, :2])
+        assert links[site, layer] == f"{pharaoh(expected)}\n"
+    assert links["cross", 1] != links["cross", None], "the two maps must differ, or this test shows nothing"
+
+
+def test_alignments_of_maps_without_cross_attention_are_refused(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "maps", {"encoder_self": 1})
+    settings = {"maps": str(folder.path), "out": str(tmp_path / "out"), "site": "all", "formats": ["alignments"]}
+    with pytest.raises(Mistake, match=f"formats includes alignments, but {folder.path} has no maps of cross attention"):
+        draw_attention(job_of("draw_attention", {**configuration("draw_attention", []), **settings}))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_site_without_maps_in_the_drawn_sentences_names_a_remedy(tmp_path: Path) -> None:
+    """The first sentence of a document has no maps of earlier sentences."""
+    sites = {"cross": 1, "encoder_words": 1}
+    described = {site: {"layers": 1, "heads": 1, "rows": "target", "columns": "source"} for site in sites}
+    folder = write_maps(tmp_path, [sentence_of({"cross": 1})], described, {"lines": 1})
+    drawing = drawing_of(sites=described, site="encoder_words")
+    with pytest.raises(
+        Mistake,
+        match=r"No sentence has maps at encoder_words: choose other lines or another site, or export the maps again "
+        r"with documents=FILE\.",
+    ):
+        list(draw_pictures(folder, drawing, tmp_path, [1]))

@@ -154,7 +154,8 @@ WHOLE = '{"format": "nmt-attention-maps", "version": 1, "made_from": {"lines": 1
         ('{"format": "x", "version": 1}', "is damaged or not a manifest"),
         (
             WHOLE.replace('"version": 1', '"version": 2'),
-            "is damaged or not a manifest of attention maps, of format 'nmt-attention-maps', version 1: export",
+            r"^[^ ]* is damaged or not a manifest of attention maps, of format 'nmt-attention-maps', version 1: "
+            r"(?!.*Copy).* Export the maps again\.$",
         ),
         (WHOLE.replace("[]", '[{"line": 1}]'), r"is damaged .*sentences\.0\.rank is missing"),
     ],
@@ -315,7 +316,7 @@ def test_an_incomplete_manifest_is_refused(tmp_path: Path, path: tuple[str, ...]
         part = part[parent]
     del part[last]
     file.write_text(json.dumps(manifest), encoding="utf-8")
-    with pytest.raises(Mistake, match="export the maps again"):
+    with pytest.raises(Mistake, match=r"Export the maps again\.$"):
         MapFolder(tmp_path)
 
 
@@ -344,3 +345,15 @@ def test_reading_a_file_does_not_search_the_whole_manifest(tmp_path: Path, monke
     folder.manifest["sentences"] = Entries(folder.manifest["sentences"])
     assert len([*folder.sentences()]) == 9
     assert len(searches) < 9
+
+
+def test_two_exports_do_not_write_to_one_folder(tmp_path: Path) -> None:
+    """The second one would delete what the first one is writing."""
+
+    def sentences() -> Iterator[SentenceMaps]:
+        yield sentence(1)
+        with pytest.raises(Mistake, match=f"Another process is writing to {tmp_path}: wait until it has ended"):
+            write_maps(tmp_path, [sentence(2)], SITES, {"lines": 2})
+        yield sentence(3)
+
+    assert write_maps(tmp_path, sentences(), SITES, {"lines": 3}).lines == [1, 3]

@@ -81,7 +81,7 @@ def test_a_list_of_maps_shows_each_sentence_with_cross_attention_open() -> None:
     assert "1: no maps, because a side is empty or too long for the model." in "".join(page.itertext())
     maps = LineMaps([[cross(1, 1)]] * 12)
     assert maps._repr_html_().count("<b>") == 10
-    assert "2 more: show them with maps[10:]." in maps._repr_html_()
+    assert "2 more: add [10:] to what you displayed." in maps._repr_html_()
     assert maps[10:]._repr_html_().count("<b>") == 2
     assert type(maps[0]) is list
 
@@ -94,7 +94,7 @@ def test_a_kernel_with_a_vietnamese_locale_shows_vietnamese(monkeypatch: pytest.
     monkeypatch.setenv("LANG", "vi_VN.UTF-8")
     html = maps._repr_html_()
     assert "trung bình của" in html
-    assert "còn 3 câu: xem bằng maps[10:]." in html
+    assert "còn 3 câu: thêm [10:] vào sau phần vừa hiển thị." in html
     assert "không có bản đồ" in maps[12:]._repr_html_()
     assert not re.search(r"\b(mean|layer|head|more)\b", re.sub("<[^>]*>", " ", html))
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
@@ -136,3 +136,12 @@ def test_without_pandas_a_sentence_names_the_remedy(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(Mistake, match="to_frame needs pandas, which is not installed; run pip install pandas first"):
         cross().to_frame()
+
+
+def test_a_layer_that_a_map_lacks_is_refused_with_those_that_it_has() -> None:
+    for layer in (-1, 2):
+        expected = rf"^layer is {layer}; this map has 2, counted from 0: use 0 to 1, or None for the mean\.$"
+        with pytest.raises(Mistake, match=expected):
+            cross().plot(layer=layer)
+    with pytest.raises(Mistake, match=r"^head is 1; this map has 1, counted from 0: use 0, or None for the mean\.$"):
+        cross(1, 1).plot(head=1)

@@ -65,6 +65,20 @@ def test_words_sum_their_columns_and_average_their_rows() -> None:
     assert shown.weights[1, 2, 1, 0] == pytest.approx(by_hand)
 
 
+def test_without_special_pieces_the_words_of_the_user_stay() -> None:
+    """A word such as <s> is spelled with several pieces; only the pieces BOS and EOS themselves are special."""
+    source, target = ["▁<", "s>", "▁a"], ["▁</", "s", ">"]
+    item = AttentionMap("cross", np.arange(16.0).reshape(1, 1, 4, 4), *site_labels(source, target)["cross"])
+    pieces = labeled(item, special=False)
+    assert (pieces.rows, pieces.columns) == (target, source)
+    np.testing.assert_array_equal(pieces.weights, item.weights[..., :3, :3])
+    words = labeled(item, words=True, special=False)
+    assert (words.rows, words.columns) == (["</s>"], ["<s>", "a"])
+    whole = labeled(item, words=True)
+    assert (whole.rows, whole.columns) == (["</s>", "</s>"], ["<s>", "a", "</s>"])
+    np.testing.assert_array_equal(words.weights, whole.weights[..., :1, :2])
+
+
 def test_rows_may_be_labeled_by_what_they_read() -> None:
     item = cross(5, 4)
     assert labeled(item, "reads").rows == ["<s>", "▁x", "▁y", "z", "w"]

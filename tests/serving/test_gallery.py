@@ -101,7 +101,10 @@ def test_memory_is_returned_after_a_run_has_taken_the_place_of_another(
 def test_a_run_that_the_engine_does_not_support_stops_the_server(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     found = Gallery([folder / "maps_luong"], "cpu", "float32", 1, "ctranslate2")
-    with pytest.raises(Mistake, match=r"^ctranslate2 supports only Transformers.*use onnx\. Or use engine=torch\.$"):
+    with pytest.raises(
+        Mistake,
+        match=r"^ctranslate2 supports only Transf.*use onnx\. To translate without an export, use engine=torch\.$",
+    ):
         found.prepare_engines()
 
 

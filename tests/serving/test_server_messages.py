@@ -55,10 +55,12 @@ def test_every_mistake_of_the_lab_is_a_templated_message() -> None:
                 (message,) = node.args
                 if not (isinstance(message, ast.Call) and ast.unparse(message.func) == "TemplatedMessage"):
                     plain.append(ast.unparse(message)[:40])
-    # No request of the lab causes these: it has no unknown methods, no steps, and the corpus that nmt installs.
+    # No request of the lab causes these: it has no unknown methods, no steps and no documents, and the corpus that nmt
+    # installs.
     assert [text.partition("(")[0] for text in plain] == [
         "f'The embedded corpus has no alignments ",
         "unknown",
+        "'No line has an earlier sentence in its ",
         "f'steps has no effect with method={name}",
         "f'steps is {steps}; it must be at least ",
     ]
