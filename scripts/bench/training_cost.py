@@ -55,7 +55,7 @@ RECIPE = (
     "trainer.gradient_clip_val=1.0",
 )
 
-UNMEASURED = {
+UNMEASURED: dict[str, Any] = {
     "subword_sampling": None,
     "unicode_noise": 0,
     "data.concat_prob": 0,

@@ -19,7 +19,6 @@ from nmt.evaluation.scores import corpus_scores, headline_metrics
 from nmt.tables import Cell, Table
 from nmt.text.lines import read_lines
 
-
 # Linux counts the memory of a process from before it starts a program, so a command that this process starts itself
 # would seem to need as much memory as this process does. This program is small.
 _START = """

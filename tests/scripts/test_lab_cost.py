@@ -9,7 +9,8 @@ import pytest
 
 from nmt.errors import Mistake
 from nmt.runs.included import named_run
-from scripts.bench import lab_cost, viewer_cost
+from scripts.bench import lab_cost
+from scripts.browsers import CHROMIUM
 
 
 def options(*given: str) -> Namespace:
@@ -21,7 +22,7 @@ def options(*given: str) -> Namespace:
 @pytest.mark.soak
 def test_every_step_of_the_page_is_measured(here: Path, tmp_path: Path) -> None:
     pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (pip install playwright).")
-    if not any(map(shutil.which, viewer_cost._BROWSERS)):
+    if not any(map(shutil.which, CHROMIUM)):
         pytest.skip("no browser on PATH (chromium, chromium-browser or google-chrome)")
     source = tmp_path / "in.en"
     source.write_text("one two three .\none two .\n", encoding="utf-8")
