@@ -128,7 +128,7 @@ def plain_config(composed: Composed, whole: bool) -> Config:
         values = leaves(OmegaConf.to_container(composed, resolve=False))
         keys = [key for key, value in values.items() if value == "???" and not key.startswith("hydra.")]
         # '???' in a list makes the whole list lack a value.
-        raise Mistake(missing(keys or [re.sub(r"(\[\d+\])+$", "", str(error.full_key))])) from error
+        raise missing(keys or [re.sub(r"(\[\d+\])+$", "", str(error.full_key))]) from error
     except OmegaConfBaseException as error:
         raise Mistake(one_sentence(error)) from error
     finally:
