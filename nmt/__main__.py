@@ -14,6 +14,7 @@ from nmt.cli.completion import completion_script
 from nmt.config.messages import unknown
 from nmt.config.nodes import CONFIGS
 from nmt.errors import Mistake, exit_code
+from nmt.signals import leave_on_interrupt
 
 
 def main() -> None:
@@ -22,6 +23,7 @@ def main() -> None:
     name = sys.argv[1].removeprefix("nmt.") if len(sys.argv) > 1 else ""
     if name not in names:
         sys.exit(exit_code(partial(_overview, names, sys.argv[1:])))
+    leave_on_interrupt()  # the console script `nmt` is not started as a module of nmt, which nmt.cli would notice
     del sys.argv[1]
     # As `python -m nmt.NAME` does: whatever starts the command again, such as one process per device, finds its module.
     runpy.run_module(f"nmt.{name}", run_name="__main__", alter_sys=True)

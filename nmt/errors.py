@@ -178,6 +178,8 @@ def exit_code(action: Callable[[], int]) -> int:
     on_stop_signals(Ending(TERMINATED))
     keep_signals_in_deletions()
     try:
+        if sys.stdout is None:
+            raise Mistake("Standard output is closed. Redirect it to a file, a pipe or /dev/null.")
         code = action()
         sys.stdout.flush()
         return code

@@ -233,7 +233,7 @@ def check_size(file: Path, most_bytes: int) -> None:
 def subfolder(folder: Path, name: str) -> Path:
     """A folder directly below another one, created if necessary, without what killed writers left behind in it.
 
-    Raises Mistake like `check_links`.
+    Raises Mistake like `check_link`.
     """
     path = folder / name
     check_link(path, folder)

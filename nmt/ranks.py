@@ -3,6 +3,11 @@
 import os
 
 
+def is_alone() -> bool:
+    """Whether torchrun and SLURM have started no other process with the same command."""
+    return all(os.environ.get(name, "1") == "1" for name in ("WORLD_SIZE", "SLURM_NTASKS"))
+
+
 def rank() -> int:
     """The rank of this process, as set by torchrun, SLURM or Lightning. Only 0, the rank of the leader, is exact."""
     if os.environ.get("NODE_RANK", "0") != "0" and "RANK" not in os.environ:

@@ -105,7 +105,9 @@ class Table(NamedTuple):
         header, rows = (
             [[_text(cell).replace("|", "\\|") for cell in row] for row in part] for part in ([self.header], self.rows)
         )
-        return self._formatted("pipe", header[0], rows)
+        align = ["right" if _is_numeric(column) else "left" for column in self._columns()]
+        padded = [[*row, *[""] * (len(header[0]) - len(row))] for row in rows]
+        return tabulate(padded, header[0], "pipe", disable_numparse=True, colalign=align if rows else None)
 
     def screen(self, width: int) -> str:
         """The table for a terminal. Columns that do not fit go into further tables, which repeat the first column."""
@@ -174,11 +176,6 @@ class Table(NamedTuple):
     def _columns(self) -> list[list[Cell]]:
         full: list[list[Cell]] = [list(column) for column in zip_longest(self.header, *self.rows, fillvalue="")]
         return [column[1:] for column in full]
-
-    def _formatted(self, form: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-        align = ["right" if _is_numeric(column) else "left" for column in self._columns()]
-        padded = [[*row, *[""] * (len(header) - len(row))] for row in rows]
-        return tabulate(padded, header, form, disable_numparse=True, colalign=align if rows else None)
 
 
 def _text(cell: Cell) -> str:

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from nmt.errors import Mistake
-from scripts.server import cpu_seconds
+from scripts.processes import cpu_seconds, of_each, proportional_mib
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 _FIREFOX = ("firefox-esr", "firefox")
@@ -43,36 +43,12 @@ class Browser(NamedTuple):
     @property
     def cpu_seconds(self) -> float:
         """Seconds of CPU that all processes of the browser have used so far."""
-        return sum(_of_each(self.process, cpu_seconds))
+        return sum(of_each(self.process, cpu_seconds))
 
     @property
     def memory(self) -> float:
         """Memory of all its processes in MiB, where what several share counts once."""
-        return sum(_of_each(self.process, _proportional_kilobytes)) / 1024
-
-
-def _of_each(process: int, measure: Callable[[int], float]) -> Iterator[float]:
-    """A measure of a process and of all that it has started; one that ends meanwhile is left out."""
-    children: dict[int, list[int]] = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            parent = int((folder / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1])
-        except OSError:
-            continue
-        children.setdefault(parent, []).append(int(folder.name))
-    waiting = [process]
-    while waiting:
-        one = waiting.pop()
-        waiting += children.get(one, [])
-        try:
-            yield measure(one)
-        except OSError:
-            continue
-
-
-def _proportional_kilobytes(process: int) -> float:
-    lines = Path(f"/proc/{process}/smaps_rollup").read_text(encoding="ascii").split("\n")
-    return next(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+        return sum(of_each(self.process, proportional_mib))
 
 
 @contextmanager

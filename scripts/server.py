@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from nmt.errors import Mistake
+from scripts.processes import cpu_seconds, of_each, resident_mib
 
 
 class Server(NamedTuple):
@@ -28,20 +28,13 @@ class Server(NamedTuple):
 
     @property
     def memory(self) -> float:
-        """Resident memory in MiB (Linux)."""
-        status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii")
-        return next(int(line.split()[1]) for line in status.split("\n") if line.startswith("VmRSS:")) / 1024
+        """Resident memory of all its processes in MiB (Linux); what several share counts for each."""
+        return sum(of_each(self.process.pid, resident_mib))
 
     @property
     def cpu_seconds(self) -> float:
-        """Seconds of CPU used so far."""
-        return cpu_seconds(self.process.pid)
-
-
-def cpu_seconds(process: int) -> float:
-    """Seconds of CPU that a process has used so far (Linux)."""
-    fields = Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        """Seconds of CPU that all its processes have used so far (Linux)."""
+        return sum(of_each(self.process.pid, cpu_seconds))
 
 
 @contextmanager

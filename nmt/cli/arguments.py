@@ -48,6 +48,8 @@ def flags(arguments: Sequence[str]) -> set[str]:
     for flag, argument in options.items():
         if flag not in SWEEP | HELP | INSPECT | {VERSION}:
             key, _, value = argument.lstrip("-").partition("=")
+            if not key:
+                raise Mistake(f"Unknown option '{argument}'. Leave it out: write key=value.")
             raise Mistake(f"Unknown option '{argument}'. Write key=value without dashes: {key}={value or 'VALUE'}.")
     return set(options)
 

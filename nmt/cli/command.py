@@ -76,8 +76,6 @@ def limit_spinning() -> None:
 def _run(
     name: str, description: str, run: str, *, after_sweep: str | None, run_directory: str | None, words: str | None
 ) -> int:
-    if sys.stdout is None:
-        raise Mistake("Standard output is closed. Redirect it to a file, a pipe or /dev/null.")
     typed = sys.argv[1:]
     options = flags(typed)
     if VERSION in options:

@@ -52,9 +52,7 @@ def completion_script(shell: str, commands: Sequence[str]) -> str:
 
 def candidates(command: str) -> list[str]:
     """What can follow a command: GROUP=CHOICE for each choice of its groups, KEY= for each key, and --help."""
-    config = read_yaml(CONFIGS / f"{command}.yaml")
-    groups = [name for entry in config.pop("defaults", []) if isinstance(entry, dict) for name in entry]
-    config.pop("hydra", None)
+    groups, config = _groups_and_keys(command)
     choices = [
         f"{group}={file.stem}"
         for group in groups
@@ -62,6 +60,21 @@ def candidates(command: str) -> list[str]:
         for file in sorted(CONFIGS.glob(f"{group}/*.yaml"))
     ]
     return [*choices, *sorted(f"{key}=" for key in _keys(config)), "--help"]
+
+
+def _groups_and_keys(command: str) -> tuple[list[str], dict[str, Any]]:
+    """The groups and the keys of a command's file, and of the command that it extends."""
+    config = read_yaml(CONFIGS / f"{command}.yaml")
+    groups, keys = list[str](), dict[str, Any]()
+    for entry in config.pop("defaults", []):
+        if isinstance(entry, dict):
+            groups += entry
+        elif entry != "_self_":
+            extended_groups, extended_keys = _groups_and_keys(entry)
+            groups += extended_groups
+            keys |= extended_keys
+    config.pop("hydra", None)
+    return groups, {**keys, **config}
 
 
 def _keys(node: dict[str, Any], prefix: str = "") -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 import functools
 import pickle
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -126,7 +127,8 @@ def plain_config(composed: Composed, whole: bool) -> Config:
     except MissingMandatoryValue as error:
         values = leaves(OmegaConf.to_container(composed, resolve=False))
         keys = [key for key, value in values.items() if value == "???" and not key.startswith("hydra.")]
-        raise Mistake(missing(keys)) from error
+        # '???' in a list makes the whole list lack a value.
+        raise missing(keys or [re.sub(r"(\[\d+\])+$", "", str(error.full_key))]) from error
     except OmegaConfBaseException as error:
         raise Mistake(one_sentence(error)) from error
     finally:
@@ -223,6 +225,12 @@ def _absent_group(override: Override, groups: Mapping[str, str | None]) -> str:
             sentence = f"{parent}={groups[parent]} has no {key}. Leave out '{argument}', or choose {others}."
             return f"{sentence} Available: {', '.join(sorted(available))}." if available else sentence
     return unknown("group", key, available or groups)
+
+
+def groups_of(name: str, choices: str) -> list[str]:
+    """The groups that some configuration has and that take these choices, such as scorer and scorer@cross."""
+    groups = {**choices_in(composed_files(name, ())), **_parents()}
+    return [group for group in groups if group.partition("@")[0] == choices]
 
 
 def with_site(override: Override, groups: Mapping[str, str | None], choice: str) -> str:

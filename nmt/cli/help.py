@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from nmt.config.keys import value_at
 from nmt.config.messages import unknown, written
 from nmt.config.nodes import from_yaml
 from nmt.errors import SHOW_TRACEBACK, Mistake
@@ -63,15 +64,12 @@ def group_help(
         shown.append(f"Choices (* marks the current one):\n\n{_choices(config_folder, group, choices.get(group))}")
     base, _, site = group.partition("@")
     key = f"{site}.{base}".removeprefix("_global_.").strip(".")
-    node: Any = config
-    for step in key.split("."):
-        node = node.get(step) if isinstance(node, Mapping) else None
     comments = _comments(config_folder, name, base, choices.get(group))
     values = [
         f"  {leaf}={written(value)}  # {comment}"
         if (comment := comments.get(leaf.rpartition(".")[2]))
         else f"  {leaf}={written(value)}"
-        for leaf, value in _plain_values(key, node or {}, inside=True)
+        for leaf, value in _plain_values(key, value_at(config, key) or {}, inside=True)
     ]
     if values:
         shown.append("Keys, with their current values:\n\n" + "\n".join(values))
@@ -127,8 +125,8 @@ def _wrapped(text: str) -> str:
 def _fitted(description: str) -> str:
     """The description with each paragraph of prose on one line, and paragraphs of examples indented by two spaces.
 
-    In some docstrings the code formatter removes the indent. If an example is wider than the terminal, what is said
-    about each of them goes below it.
+    In some docstrings the code formatter removes the indent. If an example is wider than the terminal, the description
+    of each example goes on the line below it.
     """
     width = shutil.get_terminal_size((120, 1)).columns
     paragraphs = description.split("\n\n")

@@ -2,10 +2,10 @@
 
 import itertools
 import math
+import os
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -13,7 +13,8 @@ from hydra.core.override_parser.types import ChoiceSweep, Glob, Override, RangeS
 from hydra.errors import HydraException
 from omegaconf import OmegaConf
 
-from nmt.cli.configs import choices_in, choices_of, composed_config, composed_files, is_group, with_site
+from nmt.cli.configs import choices_in, choices_of, composed_config, composed_files, groups_of, is_group, with_site
+from nmt.config.keys import value_at
 from nmt.config.messages import unknown
 from nmt.config.nodes import CONFIGS, Config
 from nmt.errors import Mistake
@@ -102,8 +103,11 @@ def _unreadable(name: str, argument: str, parser: OverridesParser) -> str:
         override = parser.parse_override(f"{key}=null")
     except HydraException:
         equals = ""
-    if not equals and name == "translate" and Path(argument).is_file():
+    if not equals and name == "translate" and os.path.isfile(argument):  # Path refuses a name that is too long
         return f"'{argument}' is a file, but nmt.translate reads standard input. Write < {shlex.quote(argument)}."
+    if not equals and name == "translate":
+        filtered = "echo TEXT | python -m nmt.translate run_dir=RUN"
+        return f"Cannot read '{argument}'. Write key=value; to translate a text, write {filtered}."
     if not equals:
         return f"Cannot read '{argument}'. Write key=value."
     if not is_group(override):
@@ -139,8 +143,15 @@ def _check(name: str, override: Override, sweep: bool) -> None:
         raise Mistake(f"'{argument}' has no values. Write those to try, as in {key}=A,B,C.")
     # model.norm=scale_norm, where norm@model=scale_norm is meant.
     parent, _, group = key.rpartition(".")
-    if parent and "." not in parent and str(override.value()) in choices_of(group):
-        raise Mistake(f"'{argument}' chooses a part of {parent}. Write {group}@{parent}={override.value()}.")
+    value = str(typed)
+    if parent and "." not in parent and value in choices_of(group) and (groups := groups_of(name, group)):
+        if f"{group}@{parent}" in groups:
+            remedy = f"{group}@{parent}={value}"
+        elif group in groups:
+            remedy = f"{group}={value}" + (f", or {group}@SITE={value} for one site" if len(groups) > 1 else "")
+        else:
+            remedy = " or ".join(f"{other}={value}" for other in groups)
+        raise Mistake(f"'{argument}' chooses a part of {parent}. Write {remedy}.")
     if is_group(override):
         _check_choice(name, override, key)
     elif override.package:
@@ -154,7 +165,7 @@ def _check(name: str, override: Override, sweep: bool) -> None:
     elif isinstance(typed, Glob):
         raise Mistake(f"'{argument}' has a glob, which finds only the names of choices. Write {key}=A,B,C.")
     elif any(abs(number) > _LARGEST for number in _whole_numbers(override.value())):
-        raise Mistake(f"{key} is {override.get_value_string()}; it must be at most {_LARGEST}.")
+        raise Mistake(f"{key} is {override.get_value_string()}; it must be between -{_LARGEST} and {_LARGEST}.")
 
 
 def _check_hydra_setting(name: str, override: Override) -> None:
@@ -162,7 +173,7 @@ def _check_hydra_setting(name: str, override: Override) -> None:
     argument, key, value = override.input_line, override.key_or_group, override.value()
     usual: Config = OmegaConf.to_container(composed_files(name, ()), resolve=False)  # type: ignore[assignment]
     groups = {group: choice for group, choice in usual["hydra"]["runtime"]["choices"].items() if "hydra/" in group}
-    if key == "hydra" or (not isinstance(value, dict) and isinstance(_part(usual, key), dict)):
+    if key == "hydra" or (not isinstance(value, dict) and isinstance(value_at(usual, key), dict)):
         raise Mistake(f"'{argument}' replaces several of Hydra's settings. Set a single one; --cfg hydra lists them.")
     if override.is_sweep_override():
         raise Mistake(
@@ -180,14 +191,6 @@ def _check_hydra_setting(name: str, override: Override) -> None:
         raise Mistake(f"'{argument}' adds a choice. To replace the current one, write {key}=CHOICE without +.")
     if not isinstance(value, (str, list)):  # hydra/callbacks=[A,B] adds both
         raise Mistake(f"'{argument}' is not a choice. Write {key}=NAME, as in hydra/launcher=basic.")
-
-
-def _part(config: Config, key: str) -> Any:
-    """The value of a dotted key; None if the key is missing."""
-    value: Any = config
-    for name in key.split("."):
-        value = value.get(name) if isinstance(value, dict) else None
-    return value
 
 
 def _is_empty(values: RangeSweep) -> bool:

@@ -5,6 +5,7 @@ overrides, so finished jobs are kept, stopped ones are resumed, and other values
 """
 
 import hashlib
+import itertools
 import logging
 import os
 import pkgutil
@@ -19,7 +20,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from hydra.core.hydra_config import HydraConfig
-from hydra.core.override_parser.types import Override
+from hydra.core.override_parser.types import Override, Quote, QuotedString
 from omegaconf import OmegaConf
 from pydantic import ConfigDict
 
@@ -33,12 +34,12 @@ from nmt.config.stored import Count, Stored, read_stored
 from nmt.errors import Mistake, report
 from nmt.files import locked, temporary_folder, write_json
 from nmt.paths import check_writable
-from nmt.ranks import rank
+from nmt.ranks import is_alone, rank
 from nmt.signals import received_signal
 
 logger = logging.getLogger(__name__)
 
-_LONGEST_NAME = 100
+_LONGEST_NAME = 100  # bytes, without the hash
 
 
 class _StoredRecord(Stored):
@@ -72,8 +73,8 @@ def run_sweep(name: str, run: str, after_sweep: str | None, run_directory: str |
 
     A job that fails does not stop the others. Raises Mistake if Hydra rejects the whole sweep.
     """
-    settings = [argument for argument in arguments if not argument.startswith("-")]
-    overrides = parsed(name, settings, sweep=True)
+    typed = [argument for argument in arguments if not argument.startswith("-")]
+    overrides = parsed(name, typed, sweep=True)
     folders = [override for override in overrides if override.get_key_element() == "sweep_dir"]
     if any(override.is_sweep_override() or isinstance(override.value(), (list, dict)) for override in folders):
         raise Mistake("sweep_dir must be one folder for the whole sweep; quote its name if it has a comma.")
@@ -82,46 +83,54 @@ def run_sweep(name: str, run: str, after_sweep: str | None, run_directory: str |
     several = any(override.is_sweep_override() or override.key_or_group.startswith("hydra") for override in overrides)
     if not several and sweep_dir is None:
         raise Mistake("-m runs one job per value, but no key has more than one value. Write key=A,B or drop -m.")
+    typed_keys = {override.key_or_group for override in overrides}
+    if run_directory is not None and "run_dir" in typed_keys and "hydra.sweep.subdir" not in typed_keys:
+        raise Mistake("run_dir is for a single run: write sweep_dir=FOLDER, in which each job has a folder of its own.")
     if sweep_dir is not None:
         if run_directory is None:
             raise Mistake(f"nmt.{name} writes no runs that sweep_dir could resume; leave out sweep_dir={sweep_dir}.")
         check_writable("sweep_dir", sweep_dir)
         # As typed, because the value may be quoted for Hydra.
-        settings.append(f"hydra.sweep.dir={str(folders[-1].input_line).partition('=')[2]}")
-    named = any(override.key_or_group == "hydra.sweep.subdir" for override in overrides)
+        typed.append(f"hydra.sweep.dir={str(folders[-1].input_line).partition('=')[2]}")
     typed_dir = next((override.value() for override in overrides if override.key_or_group == "hydra.sweep.dir"), None)
     if sweep_dir is not None:
         shared = Path(str(sweep_dir))
     elif typed_dir is None and run_directory is not None:
         shared = Path("runs", "sweeps", time.strftime("%Y-%m-%d_%H-%M-%S"))
-        settings.append(f"hydra.sweep.dir={shared}")
     elif run_directory is not None and "$" not in str(typed_dir):
         shared = Path(str(typed_dir))
     else:
         shared = Path()
     # A launcher may run the jobs on other machines, which do not see this one's /tmp.
-    elsewhere = any(override.key_or_group == "hydra/launcher" for override in overrides)
-    with _records_in(shared if run_directory is not None or elsewhere else None) as folder:
-        if run_directory is None and typed_dir is None:
-            settings.append(f"hydra.sweep.dir={folder}/hydra")  # for Hydra's multirun.yaml, which nobody asked for
+    elsewhere = "hydra/launcher" in typed_keys
+    chosen_here = run_directory is not None and sweep_dir is None and typed_dir is None
+    # The processes of a distributed job must agree on the folder, which each of them names after the time.
+    new = chosen_here and is_alone()
+    with _records_in(shared if run_directory is not None or elsewhere else None, new=new) as folder:
+        if chosen_here:
+            typed.append(f"hydra.sweep.dir={shared.with_name(folder.parent.name)}")
+        elif run_directory is None and typed_dir is None:
+            # For Hydra's multirun.yaml, which nobody asked for.
+            quoted = QuotedString(str(folder / "hydra"), Quote.single).with_quotes()
+            typed.append(f"hydra.sweep.dir={quoted}")
         sweep = Sweep(
             name=name,
             run=run,
             run_directory=run_directory,
             resumable=sweep_dir is not None,
-            named=named,
+            named="hydra.sweep.subdir" in typed_keys,
             records=folder,
         )
 
         def run_job(composed: Any) -> float | None:
             return _run_job(sweep)
 
-        sys.argv[1:] = ["--multirun", *settings]
+        sys.argv[1:] = ["--multirun", *typed]
         os.environ["HYDRA_FULL_ERROR"] = "1"  # otherwise Hydra prints errors itself and exits
         records: list[JobRecord] = []
         try:
             run_hydra(name, run_job, overrides)
-            hydras = [text for text in settings if text.startswith("hydra")]
+            hydras = [text for text in typed if text.startswith("hydra")]
             records = _missing_records(sweep, overrides, hydras)
         finally:
             records = sorted([*records, *map(_read, folder.glob("*.json"))])
@@ -131,28 +140,40 @@ def run_sweep(name: str, run: str, after_sweep: str | None, run_directory: str |
 
 
 @contextmanager
-def _records_in(folder: Path | None) -> Iterator[Path]:
-    """A temporary folder for records inside another folder, which is removed if nothing is written to it.
+def _records_in(folder: Path | None, *, new: bool = False) -> Iterator[Path]:
+    """A temporary folder for records, inside `folder`; `folder` and its new parents are removed again if nothing else
+    is in them.
 
-    None: in the system's folder for temporary files.
+    None: in the system's folder for temporary files. With `new`, a number is added to the name of a folder that exists.
     """
     if folder is None:
         with TemporaryDirectory() as name:
             yield Path(name)
         return
-    new = [path for path in (folder, *folder.parents) if not path.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
+    wanted, removable = folder, [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    for number in itertools.count(2):
+        try:
+            folder.mkdir()
+            break
+        except FileExistsError:
+            if not new:
+                break
+            folder = wanted.with_name(f"{wanted.name}_{number}")
+    if folder != wanted:
+        removable = [folder]
     try:
         with temporary_folder(folder, "records") as records:
             yield records.absolute()
     finally:
         with suppress(OSError):  # the first one with something in it
-            for path in new:
+            for path in removable:
                 path.rmdir()
 
 
 def _missing_records(sweep: Sweep, overrides: Sequence[Override], hydras: Sequence[str]) -> list[JobRecord]:
-    """Records for the jobs that left none, although the sweep has ended; other sweepers than Hydra's choose their own.
+    """Records for the jobs that left none although the sweep has ended. There are none for other sweepers than Hydra's,
+    which choose their jobs themselves.
 
     A job leaves no record if its machine or its launcher fails before it begins, or if it writes to another folder.
     `hydras` are all of Hydra's settings in the sweep, of which nmt has chosen some.
@@ -184,7 +205,7 @@ def job_name(overrides: Sequence[str]) -> str:
     """The name of a job's folder: its overrides, shortened and with their hash if they are no good name."""
     settings = sorted(text for text in overrides if text.lstrip("+").partition("=")[0] not in NOT_STORED)
     text = ",".join(settings) or "defaults"
-    name = re.sub(r"[^\w=.,@+-]+", "_", text)[:_LONGEST_NAME]
+    name = re.sub(r"[^\w=.,@+-]+", "_", text).encode()[:_LONGEST_NAME].decode(errors="ignore")
     return name if name == text else f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 

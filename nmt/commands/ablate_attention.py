@@ -45,15 +45,15 @@ def ablate_attention(job: Job[AblateAttentionSettings]) -> None:
     test_set = chosen.subset(lines)
     rows = []
     for site, layer, head, way, quality in heads:
-        bleu = "" if quality.bleu is None or intact.bleu is None else f"{quality.bleu - intact.bleu:+.2f}"
-        rows.append([site, str(layer), str(head), way, f"{quality.log_prob - intact.log_prob:+.4f}", bleu])
+        bleu_change = "" if quality.bleu is None or intact.bleu is None else f"{quality.bleu - intact.bleu:+.2f}"
+        rows.append([site, str(layer), str(head), way, f"{quality.log_prob - intact.log_prob:+.4f}", bleu_change])
     table = Table(HEADER, rows)
     write_text(out / "ablation.csv", table.csv())
     record = {"command": job.command, "sentences": len(test_set.sources), "intact": intact._asdict()}
     record |= conditions([run], test_set, batch_tokens=settings.batch_tokens)
     write_json(out / "ablation.json", record)
-    bleu = "" if intact.bleu is None else f", BLEU {intact.bleu:.2f} ({intact.signature})"
-    print(f"Intact: {intact.log_prob:.4f} nats per piece{bleu}, {len(test_set.sources)} sentences")
+    intact_bleu = "" if intact.bleu is None else f", BLEU {intact.bleu:.2f} ({intact.signature})"
+    print(f"Intact: {intact.log_prob:.4f} nats per piece{intact_bleu}, {len(test_set.sources)} sentences")
     print(table.markdown())
     print(out / "ablation.csv")
     print(out / "ablation.json")

@@ -47,15 +47,15 @@ def align(job: Job[AlignSettings]) -> None:
     links = chosen_links(maps, valid)
     by_valid = links.valid_table or links.table
     diagonal = _cells(links.diagonal)
-    rows: list[list[Cell]] = []
+    map_rows: list[list[Cell]] = []
     for selector in sorted(links.table, key=lambda selector: by_valid[selector].aer):
         layer, head = ("mean" if part is None else str(part) for part in (selector.layer, selector.head))
         valid_aer = f"{links.valid_table[selector].aer:.3f}" if links.valid_table else ""
-        rows.append([selector.row, layer, head, valid_aer, *_cells(links.table[selector])])
-    maps_table = Table(["row", "layer", "head", "AER valid", *_RATES], [*rows, ["diagonal", "", "", "", *diagonal]])
+        map_rows.append([selector.row, layer, head, valid_aer, *_cells(links.table[selector])])
+    maps_table = Table(["row", "layer", "head", "AER valid", *_RATES], [*map_rows, ["diagonal", "", "", "", *diagonal]])
     ways = rates_by_way(maps, links.choice, settings.threshold)
-    rows = [[way, *(_cells(rates) if rates else [""] * len(_RATES))] for way, rates in ways.items()]
-    links_table = Table(["links", *_RATES], [*rows, ["diagonal", *diagonal]])
+    way_rows = [[way, *(_cells(rates) if rates else [""] * len(_RATES))] for way, rates in ways.items()]
+    links_table = Table(["links", *_RATES], [*way_rows, ["diagonal", *diagonal]])
     print(maps_table.markdown())
     print(f"Chosen map: AER {links.rates.aer:.3f} {links.note}")
     print(links_table.markdown())

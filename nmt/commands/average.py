@@ -35,7 +35,7 @@ def average(job: Job[AverageSettings]) -> None:
     check_writable("out", out.path)
     if path.resolve().is_relative_to(out.path.resolve()):
         raise Mistake(f"out is {out.path}, which is or contains the run to average; choose another folder.")
-    out.require_free(settings.overwrite)
+    out.require_free(settings.overwrite, key="out", resumable=False)
     before = out.state()
     words = known_words(run.directory)
     logger.info("Averaging %s", ", ".join(file.name for file in files))
@@ -46,10 +46,6 @@ def average(job: Job[AverageSettings]) -> None:
         if out.state() != before:
             raise Mistake(f"Another command has written to {out.path} in the meantime; run this command again.")
         out.clear()
-        out.write_config(run.directory.config())
-        out.write_tokenizers(run.tokenizers, run.direction)
-        out.write_source_words(words or ())
-        save_weights(model, out.weights)
         metrics = {
             **run.directory.metrics(),
             "command": job.command,
@@ -57,8 +53,17 @@ def average(job: Job[AverageSettings]) -> None:
             "averaged_from": run.directory.metrics()["command"],
             "scores": {},
         }
-        # Last, because a folder with metrics.json counts as a finished run. The scores are added when they are known.
-        out.write_metrics(metrics)
+        try:
+            out.write_config(run.directory.config())
+            out.write_tokenizers(run.tokenizers, run.direction)
+            out.write_source_words(words or ())
+            save_weights(model, out.weights)
+            # Last, because a folder with metrics.json counts as a finished run. The scores are added when they are
+            # known.
+            out.write_metrics(metrics)
+        except OSError:
+            out.clear()  # otherwise the same command could not be run again
+            raise
         with_plain_weights(model)
         device = choose_device(settings.device)
         averaged = LoadedRun(out, run.settings, run.tokenizers, model.eval().to(device), device)

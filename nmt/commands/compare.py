@@ -3,7 +3,7 @@
 from nmt.commands.compare_settings import CompareSettings
 from nmt.config.job import Job
 from nmt.evaluation.sanity import looks_tokenized
-from nmt.paths import folder_to_write
+from nmt.paths import check_writable, folder_to_write
 from nmt.runs.directory import RunDirectory
 from nmt.runs.included import named_run
 from nmt.scoring.differences import differences
@@ -13,7 +13,7 @@ from nmt.scoring.score_table import file_systems, reference_files, report, run_s
 def compare(job: Job[CompareSettings]) -> None:
     """Prints the comparison and writes it to `out` as Markdown, CSV, LaTeX and JSON, with a chart."""
     settings = job.settings
-    out = folder_to_write("out", settings.out)
+    check_writable("out", settings.out)
     if not settings.run_dirs:
         named = reference_files(settings.reference or [])
         references = [*named.values()]
@@ -41,4 +41,4 @@ def compare(job: Job[CompareSettings]) -> None:
             column=column,
             tokenized=scored_on_tokens(systems[0]),
         )
-    print(report(systems, references, out).printed())
+    print(report(systems, references, folder_to_write("out", settings.out)).printed())

@@ -118,6 +118,11 @@ def _listening(host: str, port: int) -> socket.socket:
             f"host is {host}, which cannot be resolved ({error.strerror}); use the name or an address of this machine, "
             "or 0.0.0.0 for all of its addresses."
         ) from error
+    except UnicodeError as error:  # such as an empty part between two dots
+        raise Mistake(
+            f"host is {host}, which is no name of a machine; use the name or an address of this machine, or 0.0.0.0 "
+            "for all of its addresses."
+        ) from error
     except OSError as error:
         if error.errno == errno.EADDRNOTAVAIL:
             raise Mistake(

@@ -6,7 +6,7 @@ from typing import Any
 from nmt.config.nodes import Config
 
 
-def value_at(config: Config, key: str, default: Any = None) -> Any:
+def value_at(config: Mapping[str, Any], key: str, default: Any = None) -> Any:
     """The value under a dotted key, or `default` if there is no such key."""
     value: Any = config
     for part in key.split("."):

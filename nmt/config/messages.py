@@ -37,24 +37,33 @@ def unknown(kind: str, name: str, choices: Iterable[str]) -> str:
     return " ".join([f"Unknown {kind} '{name}'.", *remedies])
 
 
-def missing(keys: Iterable[str]) -> str:
-    """The message for keys without a value."""
+class MissingKeys(Mistake):
+    """A configuration lacks keys; `lacking` is the part of the message that says which, without the remedy."""
+
+    def __init__(self, message: str, lacking: str = "") -> None:
+        super().__init__(message)
+        self.lacking = lacking
+
+
+def missing(keys: Iterable[str]) -> MissingKeys:
+    """The error for keys without a value."""
     *others, last = keys
     names = f"{', '.join(others)} and {last} are" if others else f"{last} is"
-    sentence = f"{names} missing. Add {' '.join(f'{key}=VALUE' for key in (*others, last))} to the command."
+    remedy = f"Add {' '.join(f'{key}=VALUE' for key in (*others, last))} to the command."
     if last == "data.valid":
-        sentence += " To split a corpus, run python -m nmt.prepare split.corpus=PREFIX."
-    return sentence
+        remedy += " To split a corpus, run python -m nmt.prepare split.corpus=PREFIX."
+    return MissingKeys(f"{names} missing. {remedy}", lacking=f"{names} missing.")
 
 
 def stored_invalid(error: Mistake) -> str:
     """The message for a stored configuration: a key that it lacks cannot be added to the command that reads it."""
-    lacking, added, _ = str(error).partition(" Add ")
-    return f"{lacking} Another version of nmt wrote it: train the run again." if added else lacking
+    if isinstance(error, MissingKeys):
+        return f"{error.lacking} Another version of nmt wrote it: train the run again."
+    return str(error)
 
 
-def invalid(error: ValidationError, kind: type[BaseModel], group: str = "") -> str:
-    """The message for the first value that pydantic rejected; `group` is the dotted key of the validated node."""
+def invalid(error: ValidationError, kind: type[BaseModel], group: str = "") -> Mistake:
+    """The error for the first value that pydantic rejected; `group` is the dotted key of the validated node."""
     first = error.errors()[0]
     # Without the positions in lists: the message names the key of the whole list.
     path = [part for part in first["loc"] if isinstance(part, str)]
@@ -63,22 +72,23 @@ def invalid(error: ValidationError, kind: type[BaseModel], group: str = "") -> s
         case "value_error":  # from one of our own checks, whose message names the keys
             if not isinstance(refusal := first["ctx"]["error"], Mistake):  # a bug in a check, which pydantic caught
                 raise refusal
-            return str(refusal)
+            return refusal
         case "expectation":
-            return f"{key} is {_shortened(written(value))}; {first['msg']}."
+            return Mistake(f"{key} is {_shortened(written(value))}; {first['msg']}.")
         case "extra_forbidden":
             parent = key.removesuffix(path[-1])
-            return unknown("key", key, [f"{parent}{name}" for name in _names(kind, path[:-1])])
+            return Mistake(unknown("key", key, [f"{parent}{name}" for name in _names(kind, path[:-1])]))
         case "missing":
             return missing([key])
         case "literal_error":
             # pydantic gives the choices of a Literal only as text: 'a', 'b' or 'c'.
-            return unknown(key, _shortened(written(value)), re.findall(r"'([^']+)'", first["ctx"]["expected"]))
+            choices = re.findall(r"'([^']+)'", first["ctx"]["expected"])
+            return Mistake(unknown(key, _shortened(written(value)), choices))
         case code:
             wanted = _kind(code) or first["msg"]
             example = f", as in '{key}=[A,B]'" if code == "list_type" else ""
             choose = "; --help shows how to choose another" if code in ("model_type", "dict_type") else ""
-            return f"{key} must be {wanted}{example}, not '{_shortened(written(value))}'{choose}."
+            return Mistake(f"{key} must be {wanted}{example}, not '{_shortened(written(value))}'{choose}.")
 
 
 def written(value: Any) -> str:

@@ -416,7 +416,7 @@ def validated(kind: type[Settings], values: Mapping[str, Any]) -> Settings:
     try:
         return kind.model_validate(dict(values))
     except ValidationError as error:
-        raise Mistake(invalid(error, kind)) from error
+        raise invalid(error, kind) from error
 
 
 def check_node(key: str, node: Node, default: Node) -> None:
@@ -429,7 +429,7 @@ def check_node(key: str, node: Node, default: Node) -> None:
     try:
         kind.model_validate(node)
     except ValidationError as error:
-        raise Mistake(invalid(error, kind, key)) from error
+        raise invalid(error, kind, key) from error
 
 
 _WidthOrSteps = Annotated[int | Annotated[float, Field(allow_inf_nan=False)] | None, expects("a number, or null")]

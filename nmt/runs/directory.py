@@ -165,13 +165,17 @@ class RunDirectory:
         # own files elsewhere, which are broken in a copy of the run.
         check_link(self.logs, self.path)
 
-    def require_free(self, overwrite: bool) -> None:
-        """Raises Mistake if a new run would overwrite something; `overwrite` allows it to replace a run."""
+    def require_free(self, overwrite: bool, *, key: str = "run_dir", resumable: bool = True) -> None:
+        """Raises Mistake if a new run would overwrite something; `overwrite` allows it to replace a run.
+
+        `key` names the folder on the command line; `resumable` says whether the command can resume a run.
+        """
         if self.started and not overwrite:
-            state = "a finished run" if self.finished else "an unfinished run (resume=true continues it)"
-            raise Mistake(f"{self.path} holds {state}; choose another run_dir, or set overwrite=true to delete it.")
+            hint = " (resume=true continues it)" if resumable else ""
+            state = "a finished run" if self.finished else f"an unfinished run{hint}"
+            raise Mistake(f"{self.path} holds {state}; choose another {key}, or set overwrite=true to delete it.")
         if not self.started and self.path.exists() and not self._is_free():
-            raise Mistake(f"{self.path} exists but is not a run directory; choose another run_dir.")
+            raise Mistake(f"{self.path} exists but is not a run directory; choose another {key}.")
 
     def _is_free(self) -> bool:
         """Whether the folder is empty, except for what a run that was killed at its start left of its config.yaml."""
@@ -262,7 +266,10 @@ class RunDirectory:
         return pair.in_style(tone_marks, source=direction.source, target=direction.target)
 
     def write_source_words(self, words: Collection[str]) -> bool:
-        """Writes the case-folded words of the training sources. Returns False, without writing, if none or too many."""
+        """Writes the case-folded words of the training sources.
+
+        Returns False, without writing, if there are no words or too many.
+        """
         content = "".join(f"{word}\n" for word in sorted(words)).encode()
         if not 0 < len(content) <= _MOST_WORD_BYTES:
             return False

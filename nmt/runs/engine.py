@@ -110,7 +110,7 @@ def search_config(stored: Node, asked: Mapping[str, Any], name: str = "search") 
             continue
         if key not in stored:
             known = [f"{name}.{setting}" for setting in stored]
-            raise Mistake(f"{unknown('setting of this search', f'{name}.{key}', known)}")
+            raise Mistake(unknown("setting of this search", f"{name}.{key}", known))
         if isinstance(value, Mapping) and isinstance(stored[key], Mapping):
             new[key] = search_config(stored[key], value, f"{name}.{key}")
         else:

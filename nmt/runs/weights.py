@@ -19,7 +19,7 @@ _PRECISIONS = {"64-true": "F64", "64": "F64", "bf16-true": "BF16", "16-true": "F
 _SCALES = ".scales"
 """Ends the name of the scales of a matrix in 8 bits: one factor for each row."""
 _LARGEST_NUMBER = 8  # bytes
-_LARGEST_ENTRY = 4096  # bytes that the header needs for a tensor, with the names of those that are the same
+_LARGEST_ENTRY = 4096  # bytes of the header for one tensor, with the names of the tensors that share it
 
 
 class DamagedWeights(CheckFailed):

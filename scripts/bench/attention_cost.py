@@ -8,14 +8,13 @@ from functools import partial
 from typing import Any
 
 import torch
-import yaml
 from torch import Tensor
 from torch.autograd.profiler import profile
 
 from nmt.attention import Attention
 from nmt.attention.normalizers import Softmax
 from nmt.attention.windows import Global
-from nmt.config.nodes import CONFIGS, make
+from nmt.config.nodes import CONFIGS, make, read_yaml
 from nmt.errors import Mistake
 from nmt.kernels import fused_attention
 from scripts.bench.size_lists import size_list
@@ -23,9 +22,7 @@ from scripts.bench.size_lists import size_list
 Way = Callable[[Attention, Tensor, Tensor, Tensor, Tensor], Tensor]
 """way(site, queries, keys, values, mask) computes the context; all ways give the same result."""
 
-SCORERS = {
-    path.stem: make(yaml.safe_load(path.read_text())["scorer"]) for path in sorted((CONFIGS / "scorer").glob("*.yaml"))
-}
+SCORERS = {path.stem: make(read_yaml(path)["scorer"]) for path in sorted((CONFIGS / "scorer").glob("*.yaml"))}
 
 
 def explicit(site: Attention, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:

@@ -48,8 +48,8 @@ def start(folder: Path, batches: int) -> dict[str, float]:
     """Prepares the data as nmt.train does, in this process, then reads batches."""
     begun = time.perf_counter()
     train, cache = [str(folder / "train")], folder / "cache"
-    check_files(train, _DIRECTION)
-    corpus_hashes(train, _DIRECTION)
+    check_files(train, _DIRECTION, cache)
+    corpus_hashes(train, _DIRECTION, cache)
     pair = learned_tokenizers(
         train,
         _DIRECTION,

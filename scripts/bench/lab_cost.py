@@ -8,6 +8,7 @@ from typing import Any
 
 from nmt.errors import Mistake
 from nmt.runs.directory import RunDirectory
+from nmt.runs.included import named_run
 from nmt.text.lines import read_lines
 from scripts.bench.viewer_cost import chromium
 from scripts.server import server
@@ -80,8 +81,9 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     texts = [line for line in read_lines(options.source) if len(line.split()) == options.words][: options.sentences]
     if not texts:
         raise Mistake(f"{options.source} has no sentence of {options.words} words; choose another --words.")
-    RunDirectory(options.run).require_finished()
-    with tempfile.TemporaryDirectory() as folder, server(options.run, Path(folder) / "log", "device=cpu") as ours:
+    run_dir = named_run(options.run)
+    RunDirectory(run_dir).require_finished()
+    with tempfile.TemporaryDirectory() as folder, server(run_dir, Path(folder) / "log", "device=cpu") as ours:
         seconds = in_browser(ours.address, texts)
     return {"sentences": len(texts), "words": options.words, "seconds": seconds}
 

@@ -16,13 +16,16 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from nmt.cli.command import limit_cached_shapes
 from nmt.decoding.translator import Translator
 from nmt.errors import Mistake
 from nmt.exports.engine_choice import chosen_engine
 from nmt.runs.directory import RunDirectory
 from nmt.runs.engine import engine_translator
+from nmt.runs.included import named_run
 from nmt.text.lines import read_lines
-from scripts.server import Connection, Server, cpu_seconds, server
+from scripts.processes import cpu_seconds
+from scripts.server import Connection, Server, server
 
 LEVELS = "1,8,64,256"
 CACHE = "runs/cache"
@@ -85,6 +88,11 @@ def child(mode: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
             process.send_signal(signal.SIGTERM)
 
 
+def sentences(source: Path) -> list[str]:
+    """The lines of a file that are not blank."""
+    return [line for line in read_lines(source) if line.strip()]
+
+
 def load(run: str, engine: str, precision: str) -> Translator:
     """The translator of a run with an engine, on the CPU, as nmt.translate has it."""
     chosen = chosen_engine([run], "cpu", precision, engine, search={}, cache_dir=CACHE)
@@ -96,7 +104,7 @@ def direct(source: str, *loaded: str) -> None:
 
     Reads the time in seconds from standard input. Prints the sentences per second, and the number of sentences.
     """
-    translator, lines = load(*loaded), read_lines(Path(source))
+    translator, lines = load(*loaded), sentences(Path(source))
     for line in sys.stdin.buffer:
         began, translated = time.perf_counter(), 0
         while time.perf_counter() - began < float(line):
@@ -138,7 +146,7 @@ def measure(
     beside: dict[str, int],
 ) -> dict[str, Any]:
     """Measures nmt.translate, the server, the plain application and those on the ports `beside`, round by round."""
-    lines = [line for line in read_lines(source) if line.strip()]
+    lines = sentences(source)
     names = str(RunDirectory(run).config()["direction"]).split("-")
     asked = {"source": names[0], "target": names[1]}
     given = dict(override.split("=", 1) for override in overrides)
@@ -250,9 +258,12 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     beside = dict(option.split("=", 1) for option in options.beside if "=" in option)
     if len(beside) < len(options.beside) or not all(port.isdecimal() for port in beside.values()):
         raise Mistake(f"--beside is {', '.join(options.beside)}; write NAME=PORT, such as LibreTranslate=5000.")
-    RunDirectory(options.run).require_finished()
+    if malformed := [setting for setting in options.set if "=" not in setting]:
+        raise Mistake(f"--set is {', '.join(malformed)}; write KEY=VALUE, such as engine=torch.")
+    run_dir = named_run(options.run)
+    RunDirectory(run_dir).require_finished()
     return measure(
-        options.run,
+        run_dir,
         options.source,
         levels=levels,
         seconds=options.seconds,
@@ -264,4 +275,5 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
+    limit_cached_shapes()  # as nmt's commands do
     {"direct": direct, "plain": plain}[sys.argv[1]](*sys.argv[2:])

@@ -10,9 +10,11 @@ import statistics
 import time
 from pathlib import Path
 
-from nmt.cli.command import limit_spinning
+from nmt.cli.command import limit_cached_shapes, limit_spinning
 
-limit_spinning()  # before torch is imported, as in nmt's commands
+# Before torch is imported, as in nmt's commands.
+limit_cached_shapes()
+limit_spinning()
 
 # isort: split
 import torch  # noqa: E402
@@ -36,6 +38,8 @@ def main() -> None:
     parser.add_argument("--precision", default="float32", help="as of nmt.translate (default: %(default)s)")
     parser.add_argument("--lines", type=int, default=100, help="number of sentences (default: %(default)s)")
     options = parser.parse_args()
+    if options.lines < 2:
+        raise Mistake(f"--lines is {options.lines}; it must be at least 2.")
     lines = read_lines(existing_file("SOURCE", options.source))[: _WARM_UP + options.lines]
     if len(lines) < _WARM_UP + 2:
         raise Mistake(f"{options.source} has {len(lines)} lines; at least {_WARM_UP + 2} are needed.")

@@ -3,9 +3,9 @@
     OMP_NUM_THREADS=2 python -m scripts.bench.start_times --rounds 7
     sudo python -m scripts.bench.start_times --rounds 3 --cold
 
-Each round runs every command once; the first round fills the system's cache of files and is not counted. --cold empties
-this cache before each command, which only root may do, and only on Linux. Prints a table with the median, and the
-fastest and slowest command.
+Each round runs every command once. The first round fills the system's cache of files and nmt's own caches, such as the
+tokenized corpus and the export of engine=auto, and is not counted. --cold empties the system's cache before each
+command, which only root may do, and only on Linux. Prints a table with the median, and the fastest and slowest command.
 """
 
 import argparse

@@ -15,6 +15,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from nmt.cli.compose import configuration as composed
+from nmt.config.keys import value_at
 from nmt.config.nodes import Config
 from nmt.config.schema import TrainSettings, validated
 from nmt.data.batch import Batch
@@ -46,12 +47,25 @@ RECIPE = (
     "tokenizer.joint=true",
     "model.dropout=0.1",
     "label_smoothing=0.1",
+    "unicode_noise=0",
     "batching.batch_tokens=4096",
     "optimizer=adamw",
     "schedule=inverse_sqrt",
     "schedule.warmup=1000",
     "trainer.gradient_clip_val=1.0",
 )
+
+UNMEASURED: dict[str, Any] = {
+    "subword_sampling": None,
+    "unicode_noise": 0,
+    "data.concat_prob": 0,
+    "data.sampling_temperature": 1,
+    "data.detokenize": [],
+    "ema_decay": None,
+    "context.sentences": 0,
+    "start_from": None,
+}
+"""The keys of nmt.train whose work is not measured, with the values that switch it off."""
 
 
 class Mark(NamedTuple):
@@ -101,7 +115,11 @@ def configuration(overrides: Sequence[str]) -> Config:
         raise Mistake(f"No benchmark sizes for model={model}; available: {', '.join(SIZES)}.")
     # The default run_dir needs a running Hydra application; nothing is written to this one.
     given = [f"model={model}", "run_dir=none", *RECIPE, *SIZES[model], *overrides]
-    return composed("train", given)
+    config = composed("train", given)
+    for key, off in UNMEASURED.items():
+        if (value := value_at(config, key, off)) != off:
+            raise Mistake(f"{key} is {value}, but this benchmark does not measure what it costs; leave it out.")
+    return config
 
 
 def training_data(settings: TrainSettings, updates: int) -> tuple[StepData, TokenizerPair]:

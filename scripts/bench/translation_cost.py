@@ -5,11 +5,10 @@ second. Before the first round, every command translates it once, so no round in
 """
 
 import argparse
-import os
 import statistics
 import subprocess
+import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,8 +19,20 @@ from nmt.evaluation.scores import corpus_scores, headline_metrics
 from nmt.tables import Cell, Table
 from nmt.text.lines import read_lines
 
+# Linux counts the memory of a process from before it starts a program, so a command that this process starts itself
+# would seem to need as much memory as this process does. This program is small.
+_START = """
+import os, resource, sys, time
+command, report = sys.argv[1:]
+began = time.perf_counter()
+code = os.spawnvp(os.P_WAIT, "bash", ["bash", "-c", command])
+seconds = time.perf_counter() - began
+with open(report, "w") as file:
+    print(code, seconds, 1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=file)
+"""
 
-class Run(NamedTuple):
+
+class CommandRun(NamedTuple):
     """One round of one command."""
 
     seconds: float
@@ -30,25 +41,23 @@ class Run(NamedTuple):
     lines: list[str]
 
 
-def translate(command: str, source: Path) -> Run:
+def translate(command: str, source: Path) -> CommandRun:
     """Runs a shell command on the file. Raises Mistake if it fails or its number of output lines is wrong."""
     with tempfile.TemporaryDirectory() as folder, source.open("rb") as given:
-        out, log = Path(folder) / "out", Path(folder) / "log"
-        start = time.perf_counter()
+        out, log, report = (Path(folder) / name for name in ("out", "log", "report"))
         with out.open("wb") as to, log.open("wb") as errors:
-            process = subprocess.Popen(["bash", "-c", command], stdin=given, stdout=to, stderr=errors)
-            _, status, used = os.wait4(process.pid, 0)
-        seconds = time.perf_counter() - start
-        process.returncode = os.waitstatus_to_exitcode(status)
+            starter = [sys.executable, "-I", "-S", "-c", _START, command, str(report)]
+            subprocess.run(starter, stdin=given, stdout=to, stderr=errors, check=True)
+        code, seconds, peak_bytes = report.read_text().split()
         lines = read_lines(out) if out.stat().st_size else []
-        if process.returncode:
-            raise Mistake(f"'{command}' failed with exit code {process.returncode}: {log.read_text()[-300:].strip()}")
+        if code != "0":
+            raise Mistake(f"'{command}' failed with exit code {code}: {log.read_text()[-300:].strip()}")
     sentences = len(read_lines(source))
     if len(lines) != sentences:
         raise Mistake(
             f"'{command}' wrote {len(lines)} lines for {sentences} sentences; it must write one line per sentence."
         )
-    return Run(seconds, used.ru_maxrss * 1024, lines)
+    return CommandRun(float(seconds), int(peak_bytes), lines)
 
 
 def measure(
@@ -61,7 +70,7 @@ def measure(
         pieces = sentencepiece.SentencePieceProcessor(model_file=str(tokenizer))
     except RuntimeError as error:
         raise Mistake(f"--tokenizer is {tokenizer}, which is not a SentencePiece model.") from error
-    runs_of: dict[str, list[Run]] = {name: [] for name in systems}
+    runs_of: dict[str, list[CommandRun]] = {name: [] for name in systems}
     first: dict[str, list[float]] = {name: [] for name in systems}
     with tempfile.TemporaryDirectory() as folder:
         one = Path(folder) / "one"

@@ -15,8 +15,8 @@ import numpy as np
 from nmt.errors import Mistake
 from nmt.maps.attention_map import BOS, EOS, AttentionMap, SentenceMaps
 from nmt.pages.viewer import ViewedRun, write_viewer
+from scripts.browsers import CHROMIUM
 
-_BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 _SHOWN = "document.querySelector('#heat').getAttribute('aria-label')"
 # The label is set with the drawing, which the browser paints in the next frame.
 _PAINTED = "() => new Promise(resolve => requestAnimationFrame(() => setTimeout(resolve)))"
@@ -41,9 +41,9 @@ def made_up(sentences: int, tokens: int, layers: int, heads: int, seed: int = 1)
 @contextmanager
 def chromium() -> Iterator[Any]:
     """A browser that is closed at the end of the block. Raises Mistake if PATH has none."""
-    browsers = [browser for name in _BROWSERS if (browser := shutil.which(name))]
+    browsers = [browser for name in CHROMIUM if (browser := shutil.which(name))]
     if not browsers:
-        raise Mistake(f"No browser found on PATH; install one of {', '.join(_BROWSERS)}.")
+        raise Mistake(f"No browser found on PATH; install one of {', '.join(CHROMIUM)}.")
     from playwright.sync_api import sync_playwright  # installed by the extra 'dev'
 
     with sync_playwright() as playwright:

@@ -25,7 +25,7 @@ from nmt.evaluation.scores import headline_metrics
 from nmt.evaluation.significance import approximate_randomization, holm
 from nmt.paths import check_folder
 from nmt.runs.directory import RunDirectory
-from nmt.scoring.score_table import System, run_system
+from nmt.scoring.score_table import System, run_system, scored_on_tokens
 from nmt.tables import PValue, Table
 from nmt.training.translation import Translation
 from scripts.mistakes import report_mistakes
@@ -93,8 +93,7 @@ def report(names: Sequence[str], out: Path, without: Mapping[str, str]) -> tuple
     for name in finished:
         system, references = run_system(out / name, "cpu", "test", {"part": name}, references)
         systems.append(system)
-    of_tokens = "|tok:none|" in systems[0].scores["scores"][0]["signature"]
-    metric = headline_metrics(of_tokens)["BLEU"]
+    metric = headline_metrics(scored_on_tokens(systems[0]))["BLEU"]
     _, *uncorrected = approximate_randomization([system.hypotheses for system in systems], references or [], metric)
     p_values = [1.0, *holm(uncorrected)]
     rows = sorted(zip(finished, systems, p_values, strict=True), key=lambda row: -row[1].bleu()[0])

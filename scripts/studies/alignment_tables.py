@@ -19,10 +19,10 @@ from nmt.scoring.test_sets import split_test_set
 from nmt.tables import Table
 from scripts.mistakes import report_mistakes
 
-Run = tuple[Path, LoadedRun, Links]
+MeasuredRun = tuple[Path, LoadedRun, Links]
 
 
-def measured(run_dir: Path, split: str) -> Run:
+def measured(run_dir: Path, split: str) -> MeasuredRun:
     """The rates of a run. Raises Mistake if the split has no gold alignments."""
     run = load_run(run_dir, "cpu")
     test_set = split_test_set(run, split)
@@ -31,7 +31,7 @@ def measured(run_dir: Path, split: str) -> Run:
     return run_dir, run, alignment_error(run, test_set.gold, test_set.valid_gold, batch_tokens=4096)
 
 
-def of_runs(runs: list[Run]) -> Table:
+def of_runs(runs: list[MeasuredRun]) -> Table:
     """One row per run: the map chosen on the validation split, and its rates."""
     header = ["run", "model", "scorer", "window", "row", "layer", "head", "AER valid", "AER", "precision", "recall"]
     header += ["AER of the diagonal"]

@@ -133,6 +133,14 @@ def longer_steps(options: argparse.Namespace, seed: int) -> int:
     return max(1, round(random.metrics()["steps"] * (seconds(encoder) + seconds(pretrained)) / seconds(random)))
 
 
+def own_runs(options: argparse.Namespace) -> Iterator[RunDirectory]:
+    """The run directories of all runs that the study makes."""
+    yield EncoderDirectory(options.out / "pretrained_encoder")
+    for seed in options.seeds:
+        yield EncoderDirectory(options.out / f"random_encoder_{seed}")
+        yield from (RunDirectory(options.out / f"{arm}_{seed}") for arm in ARMS)
+
+
 def make_runs(options: argparse.Namespace, threads: int) -> None:
     """Trains every run that is not finished."""
     cache = cache_folder(str(options.out / "cache"))
@@ -226,7 +234,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "overrides",
         nargs="*",
-        help="overrides for every run, of nmt.train and nmt.pretrain, such as trainer.precision=",
+        help="overrides for every run, of nmt.train and nmt.pretrain, such as trainer.precision=bf16-mixed",
     )
     options = parser.parse_intermixed_args(arguments)
     options.direction = Direction.parse(options.direction)
@@ -244,8 +252,10 @@ def main(arguments: Sequence[str]) -> None:
     check_folder("--out", options.out)
     threads = threads_each(options.jobs)
     if not options.table_only:
+        kept = all(run.finished for run in own_runs(options))
         make_runs(options, threads)
-        add_circumstances(options.out, "pretraining", arguments, options.jobs)
+        if not kept:
+            add_circumstances(options.out, "pretraining", arguments, options.jobs)
     text = report(options)
     for made in circumstances(options.out):
         shared = ", so the times of the arms, and the length of `longer`, are approximate" if made["jobs"] > 1 else ""

@@ -9,16 +9,16 @@ from nmt.tables import mean_and_deviation
 SPLITS = ("test", "test_new", "phrases_test")
 COLUMNS = ("model", "scorer", *(f"BLEU {split}" for split in SPLITS), "chrF test", "AER test")
 COLUMNS += ("parameters", "threads", "target tokens/s", "minutes")
-Run = dict[str, Any]
+RunRecord = dict[str, Any]
 
 
-def rows(runs: Sequence[Run]) -> list[list[Run]]:
+def rows(runs: Sequence[RunRecord]) -> list[list[RunRecord]]:
     """The runs grouped by model and scorer, in order of appearance."""
     pairs = dict.fromkeys((run["model"], run["scorer"]) for run in runs)
     return [[run for run in runs if (run["model"], run["scorer"]) == pair] for pair in pairs]
 
 
-def cells(runs: Sequence[Run]) -> list[str]:
+def cells(runs: Sequence[RunRecord]) -> list[str]:
     """A row of the table. Without a finished run, one cell says why."""
     names = [runs[0]["model"], runs[0]["scorer"]]
     finished = [run for run in runs if "metrics" in run]
@@ -43,7 +43,7 @@ def cells(runs: Sequence[Run]) -> list[str]:
     ]
 
 
-def by_length(runs: Sequence[Run]) -> list[list[str]]:
+def by_length(runs: Sequence[RunRecord]) -> list[list[str]]:
     """BLEU on the test split by source length: a header, then one row for each model with a scorer."""
     parts = {
         (part["words"][0], part["words"][1])
@@ -64,7 +64,7 @@ def by_length(runs: Sequence[Run]) -> list[list[str]]:
     return table
 
 
-def report(runs: Sequence[Run]) -> str:
+def report(runs: Sequence[RunRecord]) -> str:
     """The tables, followed by what is needed to reproduce them."""
     finished = [run for run in runs if "metrics" in run]
     made = [record for run in finished for record in run["made"]]
@@ -102,7 +102,7 @@ def provenance(
     }
 
 
-def _name(run: Run) -> str:
+def _name(run: RunRecord) -> str:
     return f"{run['model']} {run['scorer']} seed {run['seed']}"
 
 
@@ -117,12 +117,12 @@ def _pooled(measured: Iterable[float | None], digits: str, spread: bool = True) 
     return str(mean_and_deviation(values if spread else [statistics.fmean(values)] if values else [], digits))
 
 
-def _score(run: Run, split: str, name: str) -> float | None:
+def _score(run: RunRecord, split: str, name: str) -> float | None:
     scores = run["scores"].get(split, {}).get("scores", ())
     return next((score["value"] for score in scores if score["name"] == name), None)
 
 
-def _length_score(run: Run, bucket: tuple[int, int | None]) -> float | None:
+def _length_score(run: RunRecord, bucket: tuple[int, int | None]) -> float | None:
     parts = run["scores"]["test"].get("by_length", ())
     return next((part["value"] for part in parts if tuple(part["words"]) == bucket), None)
 

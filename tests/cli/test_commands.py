@@ -88,6 +88,9 @@ def test_the_package_lists_its_commands(
         ("nmt train model=luong scorer=gaussian", ["gaussian", "gaussian_learned"]),
         ("nmt train trainer.max_s", []),  # a key of a group's choice: not offered
         ("nmt train run_d", ["run_dir="]),
+        ("nmt prepare model=", ["bahdanau", "luong", "transformer"]),
+        ("nmt prepare split.v", ["split.valid="]),
+        ("nmt prepare label", ["label_smoothing="]),
         ("nmt translate out", ["output="]),
         ("nmt translate run_dir=x ver", ["verbatim="]),
     ],
@@ -134,6 +137,18 @@ def test_a_command_after_nmt_is_the_command(trained: Path, command: Command) -> 
     assert (ended.code, ended.output, ended.errors) == failed
 
 
+def test_ctrl_c_ends_the_console_script_while_a_command_starts() -> None:
+    """It is not started as a module of nmt, as `python -m nmt` is."""
+    script = (
+        "import os, runpy, signal, sys; from nmt.__main__ import main\n"
+        "sys.argv = ['nmt', 'train']\n"
+        "runpy.run_module = lambda *_, **__: os.kill(os.getpid(), signal.SIGINT)\n"
+        "main()"
+    )
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "interrupted\n")
+
+
 def of_process(module: str, *arguments: str, folder: Path) -> tuple[int, str, str]:
     """The exit code and both outputs of `python -m`."""
     ended = subprocess.run(
@@ -178,6 +193,8 @@ def in_a_shell(command: str, corpus: Path) -> subprocess.CompletedProcess[str]:
         ("nmt.translate run_dir=run >&-", "Standard output is closed. Redirect it to a file, a pipe or /dev/null."),
         ("nmt.translate run_dir=run <&-", "Standard input is closed. Give it a file, as in '< in.en', or a pipe."),
         ("nmt.train scorer=dott 1>&2 2>&-", ""),
+        ("nmt.__main__ >&-", "Standard output is closed. Redirect it to a file, a pipe or /dev/null."),
+        ("nmt.__main__ --version >&-", "Standard output is closed. Redirect it to a file, a pipe or /dev/null."),
     ],
 )
 def test_a_closed_stream_is_a_mistake_in_one_sentence(corpus: Path, line: str, sentence: str) -> None:
@@ -226,7 +243,8 @@ def test_a_run_directory_that_cannot_be_made_is_a_mistake(
 def test_a_mistake_ends_with_2_and_one_sentence(
     command: Command, tiny: Callable[..., list[str]], corpus: Path, name: str, arguments: list[str], sentence: str
 ) -> None:
-    own = tiny() if name == "train" else []
+    # A sweep has no run_dir.
+    own = [item for item in tiny() if "-m" not in arguments or not item.startswith("run_dir=")] * (name == "train")
     if "resume=true" in arguments:
         stored = {**stored_keys(configuration("train", own)), "direction": 12}
         (corpus / "run").mkdir()

@@ -213,11 +213,24 @@ def test_a_sweep_finds_choices_by_a_pattern(compose: Compose) -> None:
         (["-x"], "Unknown option '-x'."),
         (["seed=abc"], "seed is abc; it must be a whole number of at least 0."),
         (["optimizer.lr=fast"], "optimizer.lr is fast; it must be a number above 0, such as 0.001."),
-        (["search.beam_size=99999999999999999999"], "search.beam_size is 99999999999999999999; it must be at most"),
+        (["search.beam_size=99999999999999999999"], "search.beam_size is 99999999999999999999; it must be between"),
         (
             ["model=luong", "model.encoder=lstmn"],
             "'model.encoder=lstmn' chooses a part of model. Write encoder@model=lstmn.",
         ),
+        (
+            ["model.scorer=dot"],
+            "'model.scorer=dot' chooses a part of model. Write scorer=dot, or scorer@SITE=dot for one site.",
+        ),
+        (
+            ["trainer.schedule=constant"],
+            "'trainer.schedule=constant' chooses a part of trainer. Write schedule=constant.",
+        ),
+        (
+            ["trainer.norm=scale_norm"],
+            "'trainer.norm=scale_norm' chooses a part of trainer. Write norm@model=scale_norm.",
+        ),
+        (["data.train=[???]", "data=files", "data.valid=A"], "data.train is missing. Add data.train=VALUE to the"),
         (["model.norm=scale_norm"], "'model.norm=scale_norm' chooses a part of model. Write norm@model=scale_norm."),
         (["data=files", "data.valid=A"], "data.train is missing. Add data.train=VALUE to the command."),
         (
@@ -289,7 +302,8 @@ def test_a_sweep_finds_choices_by_a_pattern(compose: Compose) -> None:
             "'seed=range(0,99999999999)' makes more than 10,000 jobs, the most that a sweep may have. Write fewer",
         ),
         (["-m", "optimizer.lr=range(1e308,-1e308,-1e-320)"], "1e-320)' makes more than 10,000 jobs, the most that a"),
-        (["-m", f"seed=range(0,1{'0' * 400})"], "; it must be at most 9223372036854775807."),
+        (["-m", f"seed=range(0,1{'0' * 400})"], "; it must be between -9223372036854775807 and 9223372036854775807."),
+        ([f"seed=-{'9' * 20}"], "; it must be between -9223372036854775807 and 9223372036854775807."),
         (
             ["-m", "seed=range(0,200)", "optimizer.lr=range(0,1,0.01)", "scorer=dot,none"],
             "'seed=range(0,200) optimizer.lr=range(0,1,0.01) scorer=dot,none' makes more than 10,000",
@@ -381,7 +395,15 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(
     ("argument", "sentence"),
     [
         ("in.en", "'in.en' is a file, but nmt.translate reads standard input. Write < in.en."),
-        ("absent.en", "Cannot read 'absent.en'. Write key=value."),
+        *(
+            (
+                text,
+                f"Cannot read '{text}'. Write key=value; to translate a text, write echo TEXT | python -m "
+                "nmt.translate run_dir=RUN.",
+            )
+            for text in ("absent.en", " ".join(["a long sentence"] * 20))
+        ),
+        ("-", "Unknown option '-'. Leave it out: write key=value."),
         (
             "out=out.vi",
             "nmt.translate has no key out: write < in.en > out.vi for one file, or input=FILES output=FOLDER for many.",

@@ -277,6 +277,10 @@ def test_a_sweep_of_pretraining_can_be_run_again(command: Command) -> None:
             "sweep_dir must be one folder for the whole sweep; quote its name if it has a comma.",
         ),
         (["-m", "sweep_dir=[]", "seed=1,2"], "sweep_dir must be one folder for the whole sweep; quote its name if it"),
+        (
+            ["-m", "seed=1,2", "run_dir=runs/mine"],
+            "run_dir is for a single run: write sweep_dir=FOLDER, in which each job has a folder of its own.",
+        ),
         (["-m", "sweep_dir=train.en", "seed=1,2"], "sweep_dir is train.en, but train.en is a file; choose another"),
     ],
 )
@@ -309,3 +313,23 @@ def test_a_name_that_no_folder_may_have_is_shortened_and_stays_different() -> No
     names = [job_name(one) for one in overrides]
     assert len(set(names)) == 3
     assert all("/" not in name and len(name) <= 109 for name in names)
+    assert len(job_name([f"data.train=[{'ữ' * 300}]"]).encode()) <= 109
+
+
+def test_sweeps_that_start_in_the_same_second_have_folders_of_their_own(tmp_path: Path) -> None:
+    chosen = tmp_path / "sweeps" / "12-00-00"
+    with _records_in(chosen, new=True) as one, _records_in(chosen, new=True) as other:
+        assert (one.parent, other.parent) == (chosen, chosen.with_name("12-00-00_2"))
+        (one.parent / "multirun.yaml").touch()
+    assert [*chosen.parent.iterdir()] == [chosen]
+
+
+def test_a_folder_for_temporary_files_may_have_any_name(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hydra, which writes there, reads its path as it reads a value on the command line."""
+    temporary = tmp_path / "thư #1 'a' ~b!"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    ended = command("explain", "-m", "model=luong", "source_length=3,4")
+    assert (ended.code, ended.output.count("cross: 1 layer")) == (0, 2), ended.errors

@@ -1,5 +1,6 @@
 """nmt.average: from the checkpoints of a finished run to a run directory like any other."""
 
+import errno
 import json
 import shutil
 from collections.abc import Callable
@@ -118,6 +119,26 @@ def test_the_new_run_is_beside_a_run_that_is_named_by_dots(
     average(job_of("average", config, command="python -m nmt.average"))
     assert (several.with_name("several_average") / "model.safetensors").is_file()
     shutil.rmtree(several.with_name("several_average"))
+
+
+def test_an_unfinished_run_in_out_cannot_be_resumed(several: Path, tmp_path: Path) -> None:
+    shutil.copytree(several, tmp_path / "mean", ignore=shutil.ignore_patterns("model.safetensors"))
+    with pytest.raises(Mistake, match=r"mean holds an unfinished run; choose another out, or set overwrite=true"):
+        average(job(several, tmp_path / "mean"))
+
+
+def test_a_run_that_cannot_be_written_leaves_nothing(
+    several: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise the same command would be refused when the disk has room again."""
+
+    def fill_disk(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("nmt.commands.average.save_weights", fill_disk)
+    with pytest.raises(OSError, match="No space left"):
+        average(job(several, tmp_path / "mean"))
+    assert not [*(tmp_path / "mean").glob("[!.]*")]
 
 
 def test_a_link_to_itself_is_no_output(several: Path, tmp_path: Path) -> None:

@@ -45,6 +45,12 @@ def test_outputs_with_another_number_of_lines_are_refused(tmp_path: Path) -> Non
         compare(job(tmp_path, outputs=[str(tmp_path / "c")], reference=str(tmp_path / "ref")))
 
 
+def test_a_refused_comparison_leaves_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(Mistake, match="There is no folder nope; name the folder that training printed"):
+        compare(job(tmp_path, run_dirs=["nope"]))
+    assert not (tmp_path / "out").exists()
+
+
 def test_suspicious_outputs_cause_warnings(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     write(
         tmp_path,

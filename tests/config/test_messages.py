@@ -1,7 +1,9 @@
-"""The sentence for a name that does not exist."""
+"""The sentences for a name that does not exist, and for a key without a value."""
 
-from nmt.config.messages import unknown
-from nmt.errors import printable
+import pickle
+
+from nmt.config.messages import missing, stored_invalid, unknown
+from nmt.errors import Mistake, printable
 
 
 def test_the_nearest_choice_is_named_and_a_few_are_listed() -> None:
@@ -14,6 +16,13 @@ def test_the_nearest_choice_is_named_and_a_few_are_listed() -> None:
 def test_the_choices_remain_readable_beside_a_long_name() -> None:
     message = printable(unknown("font", "9" * 5000, [f"Font {number}" for number in range(500)]))
     assert message.startswith(f"Unknown font '{'9' * 200}...'. Available: Font 0, Font 1, ")
+
+
+def test_only_the_remedy_for_missing_keys_is_replaced_in_a_stored_configuration() -> None:
+    """A message may contain the word that a remedy begins with, as a name that a user has typed."""
+    lacks = "seed is missing. Another version of nmt wrote it: train the run again."
+    assert stored_invalid(missing(["seed"])) == stored_invalid(pickle.loads(pickle.dumps(missing(["seed"])))) == lacks
+    assert stored_invalid(Mistake("scorer is ' Add '; choose another.")) == "scorer is ' Add '; choose another."
 
 
 def test_without_a_near_choice_all_are_listed() -> None:

@@ -165,6 +165,8 @@ def test_a_run_is_not_overwritten_unless_that_is_asked_for(run: RunDirectory) ->
     with pytest.raises(Mistake, match="holds a finished run; choose another run_dir, or set overwrite=true"):
         run.require_free(overwrite=False)
     run.require_free(overwrite=True)
+    with pytest.raises(Mistake, match="holds a finished run; choose another out, or set overwrite=true"):
+        run.require_free(overwrite=False, key="out")
 
 
 def test_a_folder_of_other_things_is_never_taken(run: RunDirectory) -> None:

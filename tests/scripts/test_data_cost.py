@@ -1,11 +1,14 @@
 """scripts/bench/data_cost.py, on a corpus of a few lines."""
 
+import os
 from argparse import Namespace
 from pathlib import Path
 
 import pytest
 
+from nmt.data import corpus, known_files
 from nmt.errors import Mistake
+from scripts.bench import data_cost
 from scripts.bench.data_cost import made_up, run, start, table
 
 
@@ -17,6 +20,21 @@ def test_a_made_up_corpus_is_parallel_and_the_same_each_time(tmp_path: Path) -> 
     assert texts[0] == texts[1] != texts[2] == texts[3]
     assert [len(text.splitlines()) for text in texts] == [1000] * 4
     assert 14 < sum(len(text.split()) for text in texts) / 4000 < 18
+
+
+def test_a_later_start_reads_no_line_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As nmt.train does, it remembers in the cache that all lines can be read, and the digests of their files."""
+    made_up(tmp_path, 100)
+    for side in ("en", "vi"):
+        os.utime(tmp_path / f"train.{side}", (1e9, 1e9))
+    monkeypatch.setattr(known_files, "_SETTLED", 0)
+    monkeypatch.setattr(data_cost, "learned_tokenizers", lambda *_: pytest.fail("all files are known"))
+    with pytest.raises(pytest.fail.Exception, match="all files are known"):
+        start(tmp_path, 5)
+    monkeypatch.setattr(known_files, "iter_lines", lambda *_: pytest.fail("a file is read"))
+    monkeypatch.setattr(corpus, "file_digest", lambda *_: pytest.fail("a file is read"))
+    with pytest.raises(pytest.fail.Exception, match="all files are known"):
+        start(tmp_path, 5)
 
 
 @pytest.mark.soak

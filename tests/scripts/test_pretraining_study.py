@@ -11,6 +11,7 @@ from nmt.config.schema import validated
 from nmt.errors import Mistake
 from nmt.runs.directory import EncoderDirectory, RunDirectory
 from scripts.studies import pretraining as study
+from scripts.studies.sweep import circumstances
 
 FILES = ["a.en", "a.vi"]
 
@@ -47,6 +48,21 @@ def test_the_longer_run_gets_the_steps_of_the_same_time(options) -> None:
     finish(RunDirectory(options.out / "pretrained_1"), wall_time_seconds=30.0, steps=50)
     finish(RunDirectory(options.out / "random_1"), wall_time_seconds=20.0, steps=50)
     assert study.longer_steps(options, 1) == 50 * (90 + 30) / 20
+
+
+def test_a_rerun_that_trains_nothing_is_not_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = ["corpus", "--out", str(tmp_path), "--seeds", "1"]
+
+    def make_runs(options, threads: int) -> None:
+        for run in study.own_runs(options):
+            if not run.finished:
+                finish(run)
+
+    monkeypatch.setattr(study, "make_runs", make_runs)
+    monkeypatch.setattr(study, "report", lambda _: "the table")
+    study.main(arguments)
+    study.main([*arguments, "--jobs", "2"])
+    assert [made["jobs"] for made in circumstances(tmp_path)] == [1]
 
 
 def test_the_table_has_intervals_means_and_the_time_of_pretraining(options) -> None:

@@ -1,7 +1,6 @@
 """What scripts/studies/ablation.py trains, keeps, and prints."""
 
 import json
-import os
 from functools import cache
 from pathlib import Path
 
@@ -122,7 +121,7 @@ def test_parts_that_the_base_has_or_cannot_have_are_not_trained() -> None:
 def test_mistakes_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
 ) -> None:
-    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setattr("scripts.studies.sweep.usable_cores", lambda: 2)
     with pytest.raises(Mistake, match=message):
         ablation.main([*arguments, "--out", str(tmp_path)])
 

@@ -2,6 +2,10 @@
 
 import asyncio
 import json
+import os
+import signal
+import subprocess
+import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -11,7 +15,9 @@ from typing import Any
 import pytest
 
 from nmt.errors import Mistake
+from nmt.runs.included import named_run
 from scripts.bench import serving
+from scripts.processes import of_each
 from scripts.server import Connection, Server, server
 
 
@@ -54,6 +60,26 @@ def test_a_server_runs_until_the_end_of_the_block(running: Server, here: Path, t
         server(Path("maps_luong"), tmp_path / "log", "port=99999"),
     ):
         pass
+
+
+def test_all_processes_of_a_server_count(tmp_path: Path) -> None:
+    """With workers=2, other processes than the started one translate."""
+    work = "import time; kept = bytearray(b'x') * 50_000_000; sum(range(10**7)); print('http://ready', flush=True)"
+    command = ["bash", "-c", f'"{sys.executable}" -c "{work}; time.sleep(60)" & wait']
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            started = Server(process, process.stdout.readline().strip(), tmp_path / "log")
+            assert started.memory > 50
+            assert started.cpu_seconds > 0
+        finally:
+            for one in of_each(process.pid, float):
+                os.kill(int(one), signal.SIGKILL)
+
+
+def test_blank_lines_are_no_sentences(tmp_path: Path) -> None:
+    (tmp_path / "in").write_text("one two .\n\n \none .\n", encoding="utf-8")
+    assert serving.sentences(tmp_path / "in") == ["one two .", "one ."]
 
 
 @pytest.mark.soak
@@ -106,6 +132,9 @@ def test_all_of_our_systems_have_the_engine_that_was_set(
         serving.run(options("maps_transformer", source, "--plain", "--set=engine=ctranslate2"))
     loaded = ("maps_transformer", "ctranslate2", "float32")
     assert started == [("server", "device=cpu", "engine=ctranslate2"), ("direct", source, *loaded), ("plain", *loaded)]
+    with pytest.raises(Mistake, match="stopped"):
+        serving.run(options("en-vi", source, "--plain"))
+    assert started[4] == ("direct", source, str(named_run("en-vi")), "auto", "float32")
     monkeypatch.undo()
     monkeypatch.chdir(here)
     pytest.importorskip("ctranslate2")
@@ -122,3 +151,5 @@ def test_what_cannot_be_measured_is_refused(here: Path, source: str, tmp_path: P
         serving.run(options("maps_luong", source, "--rounds", "0"))
     with pytest.raises(Mistake, match=r"--beside is other; write NAME=PORT, such as LibreTranslate=5000"):
         serving.run(options("maps_luong", source, "--beside", "other"))
+    with pytest.raises(Mistake, match=r"--set is engine; write KEY=VALUE, such as engine=torch"):
+        serving.run(options("maps_luong", source, "--set", "engine"))

@@ -9,20 +9,21 @@ from typing import Any
 import pytest
 
 from nmt.errors import Mistake
+from nmt.files import write_json
 from nmt.runs.directory import RunDirectory
 from scripts.mistakes import report_mistakes
 from scripts.studies.sweep import add_circumstances, circumstances, sweep, threads_each, unfinished
 
 
 def test_runs_share_the_cores_unless_their_threads_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.cpu_count", lambda: 7)
+    monkeypatch.setattr("scripts.studies.sweep.usable_cores", lambda: 7)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     assert [threads_each(jobs) for jobs in (1, 2, 9)] == [7, 3, 1]
     monkeypatch.setenv("OMP_NUM_THREADS", "5")
     assert threads_each(2) == 5
 
 
-@pytest.mark.parametrize("given", ["0", "4,2", "²", ""])
+@pytest.mark.parametrize("given", ["0", "two", "²"])
 def test_invalid_numbers_of_threads_are_refused(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", given)
     with pytest.raises(Mistake, match=f"OMP_NUM_THREADS is '{given}'; it must be an integer of at least 1"):
@@ -77,6 +78,24 @@ def test_a_run_of_a_sweep_is_kept_and_a_failure_has_its_reason(
     ):
         sweep("nmt.train", Path("out"), "run_${seed}", [*overrides, "model.dim=14"], threads=1)
     assert "model.dim is 14, but 12 in the run to resume" in capfd.readouterr().err
+
+
+def test_a_refused_combination_does_not_end_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def sweep_with(exit_codes: dict[str, int]) -> None:
+        def run(*_: Any, **__: Any) -> subprocess.CompletedProcess[bytes]:
+            for scorer, code in exit_codes.items():
+                record = {"exit_code": code, "error": "refused" if code else ""}
+                write_json(tmp_path / "jobs" / scorer / "record.json", record)
+            return subprocess.CompletedProcess([], 2)
+
+        monkeypatch.setattr("scripts.studies.sweep.subprocess.run", run)
+        sweep("nmt.train", tmp_path, "${hydra:runtime.choices.scorer}", ["scorer=dot,additive"], threads=1)
+
+    sweep_with({"dot": 2, "additive": 0})
+    assert unfinished(tmp_path / "dot") == "refused"
+    for all_refused_or_one_unwritten in ({"dot": 2, "additive": 2}, {"dot": 0}):
+        with pytest.raises(Mistake, match="refused the overrides, see above"):
+            sweep_with(all_refused_or_one_unwritten)
 
 
 def test_circumstances_are_added_once(tmp_path: Path) -> None:

@@ -118,6 +118,21 @@ def test_a_model_without_sizes_is_refused():
         training_cost.configuration(["model=lung"])
 
 
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("subword_sampling=0.1", "subword_sampling is 0.1"),
+        ("unicode_noise=0.02", "unicode_noise is 0.02"),
+        ("data.concat_prob=0.5", "data.concat_prob is 0.5"),
+        ("ema_decay=0.999", "ema_decay is 0.999"),
+        ("context=concatenate", "context.sentences is 3"),
+    ],
+)
+def test_what_the_benchmark_would_ignore_is_refused(override, message):
+    with pytest.raises(Mistake, match=f"{message}, but this benchmark does not measure what it costs; leave it out"):
+        training_cost.configuration([override])
+
+
 def test_measures_a_training(corpus, tmp_path, capsys):
     file = tmp_path / "speed.json"
     options = ["--data", corpus, "--updates", "6", "--warmup", "1", "--profile", "3", "--json", str(file)]

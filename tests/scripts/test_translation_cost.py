@@ -30,6 +30,11 @@ def test_each_command_runs_in_each_round(options: Namespace) -> None:
     assert all(system["peak_bytes"] > 100_000 for system in record["systems"].values())
 
 
+def test_the_memory_of_this_process_does_not_count(options: Namespace) -> None:
+    kept = bytearray(b"x") * 200_000_000
+    assert max(system["peak_bytes"] for system in run(options)["systems"].values()) < len(kept) / 4
+
+
 def test_a_first_use_is_outside_of_the_rounds(options: Namespace, tmp_path: Path) -> None:
     """Each command translates a sentence before the first round, then a sentence and the file in each."""
     calls = tmp_path / "calls"
@@ -82,6 +87,7 @@ def test_the_table_has_medians_and_ratios_within_rounds() -> None:
         ({"system": ["a"]}, "--system 'a' has no command; write NAME=COMMAND"),
         ({"system": ["a=echo no >&2; exit 3"]}, "failed with exit code 3: no"),
         ({"system": ["a=head -n 2"]}, "wrote 2 lines for 21"),
+        ({"system": ["a=kill -9 $$"]}, "failed with exit code -9"),
         ({"rounds": 0}, "--rounds is 0"),
     ],
 )

@@ -9,6 +9,7 @@ import pytest
 
 from nmt.errors import Mistake
 from scripts.bench import viewer_cost
+from scripts.browsers import CHROMIUM
 
 
 def options(*given: str) -> Namespace:
@@ -29,7 +30,7 @@ def test_random_maps_are_weights_of_all_sites() -> None:
 @pytest.mark.soak
 def test_the_page_is_opened_and_changed() -> None:
     pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (pip install playwright).")
-    if not any(map(shutil.which, viewer_cost._BROWSERS)):
+    if not any(map(shutil.which, CHROMIUM)):
         pytest.skip("no browser on PATH (chromium, chromium-browser or google-chrome)")
     record = viewer_cost.run(options("--sentences", "2", "--tokens", "3", "--heads", "2", "--rounds", "2"))
     assert json.loads(json.dumps(record)) == record
