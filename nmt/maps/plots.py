@@ -57,14 +57,18 @@ COLORS = LinearSegmentedColormap.from_list(
     "attention", [(0.0, "white"), *zip(_STOPS, colormaps["magma_r"](0.9 * _STOPS), strict=True)]
 )
 """The colors of weights from 0 to the largest one."""
-_FEW, _MANY = 20, 60
+_FEW = 20  # rows or columns, up to which cells are largest
+_MANY = 60  # rows or columns, from which cells are smallest unless the width asks for smaller ones
 _INK = "#333333"
 DPI = 300
 _MOST_PIXELS = 12_000  # on a side; a large grid is drawn at a lower resolution, so that it fits into memory
 # The smallest legible font size in print, in points and in inches. A labeled cell is at least that large.
 _PRINT = 6.0
 _LETTER = _PRINT / 72
-_GRID_CELL, _LARGEST, _SMALLEST = 0.115, 0.34, 0.01
+# Sides of a cell in inches.
+_GRID_CELL = 0.115  # in a grid, unless the width asks for smaller ones
+_LARGEST = 0.34  # in a single map of few rows and columns
+_SMALLEST = 0.01  # in a grid for print, which is refused if its cells would be smaller
 _PAD = 0.02
 # Between maps side by side, in inches, beside the row labels.
 _BETWEEN = 0.25
