@@ -120,7 +120,7 @@ def _listening(host: str, port: int) -> socket.socket:
         ) from error
     except UnicodeError as error:  # such as an empty part between two dots
         raise Mistake(
-            f"host is {host}, which is no name of a machine; use the name or an address of this machine, or 0.0.0.0 "
+            f"host is {host}, which is not a valid host name; use the name or an address of this machine, or 0.0.0.0 "
             "for all of its addresses."
         ) from error
     except OSError as error:

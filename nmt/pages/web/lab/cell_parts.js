@@ -6,7 +6,7 @@ import { threshold } from "../engine/models/normalizers.js";
 /** @typedef {import("../engine/interface.js").Cells} Cells */
 /**
  * @typedef {object} Steps
- * @property {number} keys the number of keys; an LSTMN has fewer at this row than the map has columns
+ * @property {number} keys the number of keys
  * @property {number} shown the key whose products are drawn
  * @property {{ symbol: string, part: string, name: string, values: number[] }[]} strips the vectors of that key's score, and at last its products; empty if every score is 0
  * @property {number[] | null} prior g of the window
