@@ -198,10 +198,11 @@ def _translate_files(settings: TranslateSettings) -> list[JobFile]:
     )
     pace = Pace("lines translated")
     for file, indices in zip(files, shares, strict=True):
-        unknown, language = UnknownLines(), LanguageCheck(runs[0].direction, f"{file.source}, line")
+        name = f"{file.source}, line"
+        unknown, language = UnknownLines(), LanguageCheck(runs[0].direction, name)
         for part in file.read(indices):
             pairs = ((line, "") for line in language.watch(part.lines, part.first_line))
-            translated = translator.stream(pairs, settings.read_ahead, settings.document, part.first_line)
+            translated = translator.stream(pairs, settings.read_ahead, settings.document, part.first_line, name)
             with file.writing(part) as text:
                 for number, line in enumerate(translated, start=part.first_line):
                     unknown.note(number, line.unknown_characters)

@@ -165,14 +165,20 @@ class Translator:
         return self._translate([*zip(lines, prefixes or [""] * len(lines), strict=True)], 1, report, documents)[0]
 
     def stream(
-        self, lines: Iterable[tuple[str, str]], read_ahead: int = 1024, document: bool = False, first_line: int = 1
+        self,
+        lines: Iterable[tuple[str, str]],
+        read_ahead: int = 1024,
+        document: bool = False,
+        first_line: int = 1,
+        name: str = "Line",
     ) -> Iterator[TranslatedLine]:
         """`translated_lines` for any number of (line, prefix) pairs.
 
         They are read in windows of 1, 4, 16, ... up to `read_ahead` lines: the small first windows return the first
         translations quickly, and the larger later ones fill batches. With `document`, all lines up to an empty line are
-        one document. `first_line` is the number of the first line in warnings. A Mistake raised by `lines` is raised
-        again after the translations of the lines before it. Raises Mistake if `read_ahead` is below 1.
+        one document. In warnings, a line is `name` and its number; the first one is `first_line`. A Mistake raised by
+        `lines` is raised again after the translations of the lines before it. Raises Mistake if `read_ahead` is below
+        1.
         """
         if read_ahead < 1:
             raise Mistake(f"read_ahead is {read_ahead}; it must be at least 1 line.")
@@ -184,7 +190,9 @@ class Translator:
             for line, _ in window:
                 number += not line.strip()
                 documents.append(number)
-            translated, so_far = self._translate(window, first_line, None, documents if document else None, so_far)
+            translated, so_far = self._translate(
+                window, first_line, None, documents if document else None, so_far, name
+            )
             yield from translated
             if error:
                 raise error
@@ -331,6 +339,7 @@ class Translator:
         report: ReportSearched | None,
         documents: Sequence[Hashable] | None,
         so_far: DocumentSoFar | None = None,
+        name: str = "Line",
     ) -> tuple[list[TranslatedLine], DocumentSoFar | None]:
         """The lines with their translations, and the last pairs of their last document."""
         readings = [self._translatable(line, prefix) for line, prefix in lines]
@@ -344,7 +353,8 @@ class Translator:
         for number, (ids, of_line) in enumerate(zip(encoded, parts, strict=True), start=first_line):
             if len(of_line) > 1:
                 logger.warning(
-                    "Line %d has %d source tokens, more than the limit of %d: it is translated in %d parts.",
+                    "%s %d has %d source tokens, more than the limit of %d: it is translated in %d parts.",
+                    name,
                     number,
                     len(ids) + 1,
                     self.max_source_tokens,
@@ -358,7 +368,7 @@ class Translator:
         ]
         sources = [ids for of_line in parts for ids in of_line]
         prefixes = self.tokenizers.target.encode_all([normalize(begin) for begin in begins]) if any(begins) else None
-        of_parts = documents and [name for of_line, name in zip(parts, documents, strict=True) for _ in of_line]
+        of_parts = documents and [document for of_line, document in zip(parts, documents, strict=True) for _ in of_line]
         hypotheses, earlier = self.search_documents(sources, of_parts, prefixes, report, so_far)
         if of_parts and self.window.sentences:
             best = hypotheses[-1][0].ids if hypotheses[-1] else []
