@@ -424,6 +424,17 @@ def test_a_group_in_place_of_a_list_is_a_mistake(compose: Compose, capsys: pytes
     assert capsys.readouterr().err.startswith(expected)
 
 
+def test_the_folder_for_temporary_files_may_have_any_name(
+    compose: Compose, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Hydra, which writes there in a sweep, reads its path as it reads a value on the command line."""
+    temporary = tmp_path / "thư #1 'a' ~b!"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    code, jobs = compose("score", "-m", "run_dir=run", "source=a,b", "target=y")
+    assert (code, len(jobs)) == (0, 2), capsys.readouterr().err
+
+
 def test_a_refused_job_of_a_sweep_does_not_stop_the_others(
     compose: Compose, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -322,14 +322,3 @@ def test_sweeps_that_start_in_the_same_second_have_folders_of_their_own(tmp_path
         assert (one.parent, other.parent) == (chosen, chosen.with_name("12-00-00_2"))
         (one.parent / "multirun.yaml").touch()
     assert [*chosen.parent.iterdir()] == [chosen]
-
-
-def test_a_folder_for_temporary_files_may_have_any_name(
-    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Hydra, which writes there, reads its path as it reads a value on the command line."""
-    temporary = tmp_path / "thư #1 'a' ~b!"
-    temporary.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(temporary))
-    ended = command("explain", "-m", "model=luong", "source_length=3,4")
-    assert (ended.code, ended.output.count("cross: 1 layer")) == (0, 2), ended.errors
