@@ -53,7 +53,10 @@ def test_an_address_that_is_taken_is_refused(here: Path) -> None:
             "nowhere.invalid",
             r"^host is nowhere\.invalid, which cannot be resolved \(.*\); use the name or an address of",
         ),
-        ("my..host", r"^host is my\.\.host, which is not a valid host name; use the name or an address of this machine"),
+        (
+            "my..host",
+            r"^host is my\.\.host, which is not a valid host name; use the name or an address of this machine",
+        ),
         (f"{'a' * 64}.org", r"^host is a{64}\.org, which is not a valid host name; use the name or an address of this"),
         ("192.0.2.1", r"^host is 192\.0\.2\.1, which is no address of this machine; use one of its addresses, or 0\.0"),
     ],
