@@ -221,13 +221,10 @@ def remove_abandoned_parts(folder: Path, name: str | None = None) -> None:
                 os.close(handle)
 
 
-def check_size(file: Path, most_bytes: int) -> None:
+def check_size(file: Path, most_bytes: int, remedy: str = "Copy the original file back.") -> None:
     """Raises Mistake if a file is larger. A file with holes takes no space in an archive, but would fill the memory."""
     if (size := file.stat().st_size) > most_bytes:
-        raise Mistake(
-            f"{file} has {size:,} bytes, but such a file never has more than {most_bytes:,}: copy the original file "
-            "back."
-        )
+        raise Mistake(f"{file} has {size:,} bytes, but such a file never has more than {most_bytes:,}. {remedy}")
 
 
 def subfolder(folder: Path, name: str) -> Path:

@@ -4,8 +4,9 @@ import os
 
 
 def is_alone() -> bool:
-    """Whether torchrun and SLURM have started no other process with the same command."""
-    return all(os.environ.get(name, "1") == "1" for name in ("WORLD_SIZE", "SLURM_NTASKS"))
+    """Whether neither torchrun nor srun has started other processes with the same command."""
+    # Not SLURM_NTASKS, which sbatch sets for a script that runs once.
+    return all(os.environ.get(name, "1") == "1" for name in ("WORLD_SIZE", "SLURM_STEP_NUM_TASKS"))
 
 
 def rank() -> int:

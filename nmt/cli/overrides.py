@@ -151,7 +151,8 @@ def _check(name: str, override: Override, sweep: bool) -> None:
             remedy = f"{group}={value}" + (f", or {group}@SITE={value} for one site" if len(groups) > 1 else "")
         else:
             remedy = " or ".join(f"{other}={value}" for other in groups)
-        raise Mistake(f"'{argument}' chooses a part of {parent}. Write {remedy}.")
+        mistake = f"chooses a part of {parent}" if f"{group}@{parent}" in groups else "is a choice in the wrong place"
+        raise Mistake(f"'{argument}' {mistake}. Write {remedy}.")
     if is_group(override):
         _check_choice(name, override, key)
     elif override.package:

@@ -83,9 +83,14 @@ def run_sweep(name: str, run: str, after_sweep: str | None, run_directory: str |
     several = any(override.is_sweep_override() or override.key_or_group.startswith("hydra") for override in overrides)
     if not several and sweep_dir is None:
         raise Mistake("-m runs one job per value, but no key has more than one value. Write key=A,B or drop -m.")
-    typed_keys = {override.key_or_group for override in overrides}
+    typed_keys = {override.key_or_group: override for override in overrides}
+    # hydra.sweep.subdir may be made of run_dir.
     if run_directory is not None and "run_dir" in typed_keys and "hydra.sweep.subdir" not in typed_keys:
-        raise Mistake("run_dir is for a single run: write sweep_dir=FOLDER, in which each job has a folder of its own.")
+        remedy = "leave it out" if sweep_dir is not None else "write sweep_dir=FOLDER instead"
+        raise Mistake(
+            f"'{typed_keys['run_dir'].input_line}' has no effect in a sweep, where each job has its own folder in "
+            f"sweep_dir: {remedy}."
+        )
     if sweep_dir is not None:
         if run_directory is None:
             raise Mistake(f"nmt.{name} writes no runs that sweep_dir could resume; leave out sweep_dir={sweep_dir}.")

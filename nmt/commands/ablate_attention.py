@@ -29,6 +29,8 @@ def ablate_attention(job: Job[AblateAttentionSettings]) -> None:
     )
     out = folder_to_write("out", chosen.out)
     lines = readable_pairs(run, chosen.sources, chosen.references[0], settings.sentences)
+    test_set = chosen.subset(lines)
+    made_with = conditions([run], test_set, batch_tokens=settings.batch_tokens)
     intact, heads = ablate(
         run,
         chosen.sources,
@@ -41,8 +43,6 @@ def ablate_attention(job: Job[AblateAttentionSettings]) -> None:
         lines=lines,
         batch_tokens=settings.batch_tokens,
     )
-
-    test_set = chosen.subset(lines)
     rows = []
     for site, layer, head, way, quality in heads:
         bleu_change = "" if quality.bleu is None or intact.bleu is None else f"{quality.bleu - intact.bleu:+.2f}"
@@ -50,7 +50,7 @@ def ablate_attention(job: Job[AblateAttentionSettings]) -> None:
     table = Table(HEADER, rows)
     write_text(out / "ablation.csv", table.csv())
     record = {"command": job.command, "sentences": len(test_set.sources), "intact": intact._asdict()}
-    record |= conditions([run], test_set, batch_tokens=settings.batch_tokens)
+    record |= made_with
     write_json(out / "ablation.json", record)
     intact_bleu = "" if intact.bleu is None else f", BLEU {intact.bleu:.2f} ({intact.signature})"
     print(f"Intact: {intact.log_prob:.4f} nats per piece{intact_bleu}, {len(test_set.sources)} sentences")

@@ -60,6 +60,7 @@ def attribute(job: Job[AttributeSettings]) -> None:
         max_tokens=settings.max_tokens,
         batch_tokens=settings.batch_tokens,
         drawn=bool({*formats} - {"viewer"}),
+        in_context=settings.method == "p_cxmi",  # other attributions are of a sentence by itself
         made_by={"method": settings.method, "contrast": settings.contrast, "steps": settings.steps},
     )
     print(paths.out / MANIFEST)

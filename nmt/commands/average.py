@@ -61,7 +61,7 @@ def average(job: Job[AverageSettings]) -> None:
             # Last, because a folder with metrics.json counts as a finished run. The scores are added when they are
             # known.
             out.write_metrics(metrics)
-        except OSError:
+        except BaseException:
             out.clear()  # otherwise the same command could not be run again
             raise
         with_plain_weights(model)

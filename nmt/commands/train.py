@@ -8,6 +8,7 @@ from nmt.config.job import Job
 from nmt.config.nodes import Config
 from nmt.config.schema import RunSettings, TrainSettings
 from nmt.errors import CheckFailed
+from nmt.evaluation.scores import resampling_seed
 from nmt.insight.unknown_words import folded_words, known_words
 from nmt.models import Seq2Seq
 from nmt.pages.film import write_film
@@ -33,6 +34,7 @@ def train(job: Job[TrainSettings]) -> None:
 
     Raises Mistake before training if the configuration cannot be used.
     """
+    resampling_seed()  # of the scores at the end: a value that cannot be used is refused now
     run = RunDirectory(run_folder(job))
     resumes = resumes_run(job, run)
 

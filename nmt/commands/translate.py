@@ -98,7 +98,7 @@ def _translate_standard_input(settings: TranslateSettings) -> None:
     rows_of = FORMATS[settings.format]
     sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
     unknown = UnknownLines()
-    for number, line in enumerate(translator.stream(pairs, read_ahead, settings.document), start=1):
+    for number, line in enumerate(translator.stream(pairs, read_ahead=read_ahead, document=settings.document), start=1):
         unknown.note(number, line.unknown_characters)
         for row in rows_of(number, line.translations):
             print(row, flush=True)
@@ -198,11 +198,17 @@ def _translate_files(settings: TranslateSettings) -> list[JobFile]:
     )
     pace = Pace("lines translated")
     for file, indices in zip(files, shares, strict=True):
-        name = f"{file.source}, line"
-        unknown, language = UnknownLines(), LanguageCheck(runs[0].direction, name)
+        line_label = f"{file.source}, line"
+        unknown, language = UnknownLines(), LanguageCheck(runs[0].direction, line_label)
         for part in file.read(indices):
             pairs = ((line, "") for line in language.watch(part.lines, part.first_line))
-            translated = translator.stream(pairs, settings.read_ahead, settings.document, part.first_line, name)
+            translated = translator.stream(
+                pairs,
+                read_ahead=settings.read_ahead,
+                document=settings.document,
+                first_line=part.first_line,
+                line_label=line_label,
+            )
             with file.writing(part) as text:
                 for number, line in enumerate(translated, start=part.first_line):
                     unknown.note(number, line.unknown_characters)

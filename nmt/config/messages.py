@@ -123,6 +123,8 @@ def expected(error: ValidationError) -> str:
         return f"{key} is missing"
     if code == "finite_number" or code.startswith(("greater_than", "less_than")):
         return f"{key} is out of range"
+    if code == "literal_error":
+        return f"{key} must be {first['ctx']['expected']}"
     if wanted := "an object" if code in ("dict_type", "model_type") else _kind(code):
         return f"{key} must be {wanted}"
     return f"{key}: {first['msg']}"

@@ -29,10 +29,10 @@ def read_stored(
 ) -> dict[str, Any]:
     """The content of a JSON file, unchanged.
 
-    Raises Mistake if it is larger than `most_bytes` and, with `remedy` as its last sentence, if it is damaged or does
-    not have the types of `kind`.
+    Raises Mistake, with `remedy` as its last sentence, if it is larger than `most_bytes`, damaged, or does not have the
+    types of `kind`.
     """
-    check_size(file, most_bytes)
+    check_size(file, most_bytes, remedy)
     try:
         content = read_json(file)
     except (ValueError, RecursionError) as error:

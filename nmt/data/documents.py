@@ -32,6 +32,10 @@ class ContextWindow(NamedTuple):
         source = [piece for earlier, _ in example.earlier for piece in (*earlier, EOS)]
         return Example(example.number, [*source, *example.source], example.target)
 
+    def sides_read(self, pair: TokenizedPair) -> Sequence[Sequence[int]]:
+        """The sides of an earlier pair that the model reads."""
+        return pair if self.translations else pair[:1]
+
 
 NO_CONTEXT = ContextWindow()
 

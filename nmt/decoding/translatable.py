@@ -159,9 +159,12 @@ def _first_word(line: str, numbers_with_period: bool) -> int:
     return end
 
 
-def _is_copied(character: str, copied: str) -> bool:
-    """Whether a character at an end of a line is copied, given the one beside it that is ('' at the very end)."""
-    return _is_symbol(character) or character == " " or (character == _JOINER and _is_symbol(copied))
+def _is_copied(character: str, neighbor: str) -> bool:
+    """Whether a character at an end of the text is copied.
+
+    `neighbor` is the character beside it that is copied already, '' if there is none.
+    """
+    return _is_symbol(character) or character == " " or (character == _JOINER and _is_symbol(neighbor))
 
 
 def _is_symbol(character: str) -> bool:

@@ -162,21 +162,23 @@ class Translator:
             )
         if documents is not None:
             check_named(documents, len(lines))
-        return self._translate([*zip(lines, prefixes or [""] * len(lines), strict=True)], 1, report, documents)[0]
+        pairs = [*zip(lines, prefixes or [""] * len(lines), strict=True)]
+        return self._translate(pairs, report=report, documents=documents)[0]
 
     def stream(
         self,
         lines: Iterable[tuple[str, str]],
+        *,
         read_ahead: int = 1024,
         document: bool = False,
         first_line: int = 1,
-        name: str = "Line",
+        line_label: str = "Line",
     ) -> Iterator[TranslatedLine]:
         """`translated_lines` for any number of (line, prefix) pairs.
 
         They are read in windows of 1, 4, 16, ... up to `read_ahead` lines: the small first windows return the first
         translations quickly, and the larger later ones fill batches. With `document`, all lines up to an empty line are
-        one document. In warnings, a line is `name` and its number; the first one is `first_line`. A Mistake raised by
+        one document. In warnings, a line is `line_label` and its number, from `first_line`. A Mistake raised by
         `lines` is raised again after the translations of the lines before it. Raises Mistake if `read_ahead` is below
         1.
         """
@@ -191,7 +193,11 @@ class Translator:
                 number += not line.strip()
                 documents.append(number)
             translated, so_far = self._translate(
-                window, first_line, None, documents if document else None, so_far, name
+                window,
+                first_line=first_line,
+                documents=documents if document else None,
+                so_far=so_far,
+                line_label=line_label,
             )
             yield from translated
             if error:
@@ -252,7 +258,7 @@ class Translator:
         return hypotheses
 
     def context_that_fits(self, source: Sequence[int], earlier: Sequence[TokenizedPair]) -> Sequence[TokenizedPair]:
-        """Those of the `earlier` pairs that a search reads before a source.
+        """The `earlier` pairs that a search reads before a source.
 
         If they are joined to it, these are the last ones, as many as the limit on a single search allows.
         """
@@ -292,8 +298,8 @@ class Translator:
     ) -> tuple[list[list[Hypothesis]], list[list[TokenizedPair]]]:
         """The hypotheses of each source, and the pairs before it in its window: sources and best translations.
 
-        The search read those that `context_that_fits`. `documents` says which document each source belongs to; without
-        it, every source is translated on its own. A source that gets no hypotheses is not read as context.
+        `context_that_fits` tells which of them the search has read. `documents` says which document each source belongs
+        to; without it, every source is translated on its own. A source that gets no hypotheses is not read as context.
         `so_far` holds the last pairs of the first document if part of that document has already been translated.
         """
         if documents is not None and self.choose and self.window.translations:
@@ -335,11 +341,12 @@ class Translator:
     def _translate(
         self,
         lines: Sequence[tuple[str, str]],
-        first_line: int,
-        report: ReportSearched | None,
-        documents: Sequence[Hashable] | None,
+        *,
+        first_line: int = 1,
+        report: ReportSearched | None = None,
+        documents: Sequence[Hashable] | None = None,
         so_far: DocumentSoFar | None = None,
-        name: str = "Line",
+        line_label: str = "Line",
     ) -> tuple[list[TranslatedLine], DocumentSoFar | None]:
         """The lines with their translations, and the last pairs of their last document."""
         readings = [self._translatable(line, prefix) for line, prefix in lines]
@@ -354,7 +361,7 @@ class Translator:
             if len(of_line) > 1:
                 logger.warning(
                     "%s %d has %d source tokens, more than the limit of %d: it is translated in %d parts.",
-                    name,
+                    line_label,
                     number,
                     len(ids) + 1,
                     self.max_source_tokens,

@@ -89,10 +89,11 @@ def corpus_scores(
 ) -> list[Score]:
     """Corpus-level scores by the given metrics; the defaults are the headline metrics for plain text.
 
-    Resampling uses `resampling_seed`. Raises Mistake if the numbers of lines differ or there are no lines.
+    Resampling uses `resampling_seed`. Raises Mistake if the numbers of lines differ or there are no lines, and whatever
+    `resampling_seed` raises.
     """
     check_lines(hypotheses, references)
-    resampling_seed()
+    resampling_seed()  # sacrebleu reads it too, and would raise an error of its own
     scores = []
     for name, metric in (headline_metrics(tokenized=False) if metrics is None else metrics).items():
         score = metric.corpus_score(hypotheses, references, n_bootstrap=RESAMPLES)

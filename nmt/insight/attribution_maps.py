@@ -129,7 +129,7 @@ def p_cxmi_maps(run: LoadedRun, pairs: Sequence[IdPair], batch_tokens: int) -> I
     if empty:
         raise Mistake(
             "No line has an earlier sentence in its document that the model can read with it, so p_cxmi has nothing to "
-            "measure: check documents."
+            "measure: in documents, give several lines the same name."
         )
 
 

@@ -240,7 +240,9 @@ def _window(window: Window, half_width: int) -> Window:
     if half_width > LARGEST_WIDTH:
         raise Mistake(
             TemplatedMessage(
-                "half_width is {half_width}; it must be at most {most}.", half_width=half_width, most=LARGEST_WIDTH
+                "half_width is {half_width}; it must be at most {most}.",
+                half_width=half_width,
+                most=f"{LARGEST_WIDTH:,}",
             )
         )
     if isinstance(window, Global):

@@ -10,7 +10,7 @@ from nmt.data.corpus import read_parallel
 from nmt.data.documents import NO_CONTEXT, ContextWindow, earlier_pairs
 from nmt.data.example import Example
 from nmt.errors import Mistake
-from nmt.files import write_text
+from nmt.files import check_unlocked, write_text
 from nmt.insight.forced_maps import IdPair, first_ranked
 from nmt.insight.provenance import described_files, described_run
 from nmt.maps.attention_map import SentenceMaps
@@ -54,6 +54,7 @@ def checked_paths(source: str, target: str | None, out: str, *, overwrite: bool,
         raise Mistake(f"{searched[0]} has no effect on maps of a given target; leave out one of the two.")
     folder = Path(out)
     check_writable("out", folder)
+    check_unlocked(folder)
     if (folder / MANIFEST).exists():
         try:
             MapFolder(folder)
@@ -81,13 +82,15 @@ def export_maps(
     max_tokens: int,
     batch_tokens: int,
     drawn: bool,
+    in_context: bool = True,
     made_by: Mapping[str, Any] | None = None,
 ) -> MapFolder:
     """Writes the maps that `make_maps(pairs, batch_tokens)` makes of each line, and a table of the pairs without maps.
 
     The targets are the lines of the target file or all hypotheses of the search; a pretrained encoder has none.
     `documents` is a file that says which document each line belongs to. `sites` and `made_by` go into the manifest.
-    `drawn` says that the maps will be drawn, which takes long if there are many. Raises Mistake if no line has maps,
+    `drawn` says that the maps will be drawn, which takes long if there are many. If `in_context` is false, each pair is
+    read without the sentences before it. Raises Mistake if no line has maps,
     and for a target given to an encoder.
     """
     limits = {"source": run.model.max_source}
@@ -107,7 +110,8 @@ def export_maps(
         searched = None if paths.target else search_config(run.settings.search, search)
         origin = {**described_files(paths.source, paths.target), "search": searched}
     window = NO_CONTEXT if isinstance(run, LoadedEncoder) else run.window
-    reasons = [_why_left_out(pair, window, limits, max_tokens) for pair in pairs]
+    read = pairs if in_context else [pair._replace(earlier=()) for pair in pairs]
+    reasons = [_why_left_out(pair, window, limits, max_tokens) for pair in read]
     readable = [pair for pair, reason in zip(pairs, reasons, strict=True) if not reason]
     left_out = [(pair, reason) for pair, reason in zip(pairs, reasons, strict=True) if reason]
     if not readable:
@@ -162,8 +166,8 @@ def _pairs(
     translator = build_translator([run], search, batch_tokens)
     translations, contexts = translator.search_documents(searched, numbers, report=Pace("sentences translated"))
     pairs = []
-    for line, (ids, hypotheses, window) in enumerate(zip(sources, translations, contexts, strict=True), start=1):
-        context = translator.context_that_fits(ids, window)
+    for line, (ids, hypotheses, pairs_before) in enumerate(zip(sources, translations, contexts, strict=True), start=1):
+        context = translator.context_that_fits(ids, pairs_before)
         mapped = hypotheses if len(ids) < max_tokens else []
         pairs += [
             IdPair(line=line, rank=rank, source=ids, target=target, score=score, earlier=context)
@@ -179,21 +183,23 @@ def _why_left_out(pair: IdPair, window: ContextWindow, limits: Mapping[str, int 
     it. `limits` gives the longest input of the model for each side that it reads.
     """
     example = window(Example(0, pair.source, pair.target, pair.earlier))
-    joined = len(example.source) > len(pair.source)
-    for index, (side, limit) in enumerate(limits.items()):
-        if not (pair.source, pair.target)[index]:
+    for side, own, read in (("source", pair.source, example.source), ("target", pair.target, example.target)):
+        if side not in limits:
+            continue
+        if not own:
             return f"the {side} is empty"
-        length = len((example.source, example.target)[index])
-        context = " and the earlier sentences" if joined and side == "source" else ""
-        pieces = f"the {side} has {length + 1} pieces with EOS{context}"
-        if length >= max_tokens:
+        limit, context = limits[side], " and the earlier sentences" if len(read) > len(own) else ""
+        pieces = f"the {side} has {len(read) + 1} pieces with EOS{context}"
+        if len(read) >= max_tokens:
             return f"{pieces}, more than max_tokens={max_tokens}"
-        if limit is not None and length >= limit:
+        if limit is not None and len(read) >= limit:
             return f"{pieces}, more than the {limit} that the model reads"
-        longest = max((len(earlier[index]) for earlier in example.earlier), default=0)
-        if limit is not None and longest >= limit:
-            return (
-                f"the {side} of an earlier sentence has {longest + 1} pieces with EOS, more than the {limit} that the "
-                "model reads"
-            )
+    for pair_before in example.earlier:
+        for side, ids in zip(limits, window.sides_read(pair_before), strict=False):
+            limit = limits[side]
+            if limit is not None and len(ids) >= limit:
+                return (
+                    f"the {side} of an earlier sentence has {len(ids) + 1} pieces with EOS, more than the {limit} that "
+                    "the model reads"
+                )
     return ""

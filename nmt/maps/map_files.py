@@ -113,13 +113,7 @@ class MapFolder:
                 f"{path} is not a folder of attention maps, because it has no {MANIFEST}; use the folder (out=) that "
                 "nmt.export_attention wrote."
             )
-        try:
-            self.manifest = read_stored(file, _Manifest, _LARGEST_MANIFEST, remedy="Export the maps again.")
-        except Mistake as error:
-            raise Mistake(
-                f"{file} is damaged or not a manifest of attention maps, of format '{FORMAT}', version {VERSION}: "
-                f"{error}"
-            ) from error
+        self.manifest = read_stored(file, _Manifest, _LARGEST_MANIFEST, remedy="Export the maps again.")
 
     @property
     def lines(self) -> list[int]:
@@ -357,6 +351,7 @@ def write_maps(
         "made_from": made_from,
         "sites": sites,
     }
+    folder.mkdir(parents=True, exist_ok=True)  # `locked` makes none on Windows
     with locked(folder):
         if (folder / MANIFEST).exists():
             MapFolder(folder)  # raises if the folder is not ours to replace

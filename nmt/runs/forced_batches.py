@@ -41,13 +41,11 @@ def readable_batches(
     every = zip(sources, targets, [()] * len(sources) if earlier is None else earlier, strict=True)
     examples = [window(Example(index, *parts)) for index, parts in enumerate(every)]
 
-    def readable(pair: TokenizedPair) -> bool:
-        return all(len(side) < limit for side, limit in zip(pair, limits, strict=True))
+    def readable(example: Example) -> bool:
+        read = [(example.source, example.target), *map(window.sides_read, example.earlier)]
+        return all(len(side) < limit for sides in read for side, limit in zip(sides, limits, strict=False))
 
-    lengths = [
-        max(example.lengths) if all(map(readable, [(example.source, example.target), *example.earlier])) else 0
-        for example in examples
-    ]
+    lengths = [max(example.lengths) if readable(example) else 0 for example in examples]
     for indices in batches_by_length(lengths, batch_tokens):
         yield indices, collate([examples[index] for index in indices])
 

@@ -36,7 +36,10 @@ logger = logging.getLogger(__name__)
 
 HYPOTHESES, TABLE, SCORES = "hypotheses.txt", "sentences.tsv", "scores.json"
 # The conditions that decide which translations a run makes.
-_TRANSLATED_WITH = ("weights_sha256", "search", "minimum_bayes_risk", "verbatim", "max_source_tokens", "precision")
+_TRANSLATED_WITH = (
+    *("weights_sha256", "search", "search_revision", "minimum_bayes_risk", "verbatim", "max_source_tokens"),
+    *("precision", "engine"),
+)
 
 
 class RunScores(NamedTuple):
@@ -174,6 +177,7 @@ def conditions(
     weights = [file_digest(run.directory.weights) for run in runs]
     settings = {
         "search": search_config(runs[0].settings.search, search or {}),
+        "search_revision": BeamSearch.revision,
         "minimum_bayes_risk": minimum_bayes_risk,
         "verbatim": verbatim,
         "batch_tokens": batch_tokens,
@@ -185,7 +189,6 @@ def conditions(
         settings |= {"engine": engine.name, "precision": engine.precision, "device": engine.device}
     hashed = [
         settings,
-        BeamSearch.revision,
         weights,
         test_set.sources,
         test_set.references,
@@ -260,7 +263,7 @@ def stored_scores(run: LoadedRun, test_set: TestSet) -> tuple[list[str], dict[st
         recorded = read_stored(file, _StoredScores)
         now = conditions([run], test_set)
         # Without the corpus, its hash cannot be made: the gold alignments that the scores were made with are gone too.
-        decisive = (*_TRANSLATED_WITH, "engine") if test_set.stored else ("made_with",)
+        decisive = _TRANSLATED_WITH if test_set.stored else ("made_with",)
         if any(recorded.get(key) != now.get(key) for key in decisive):
             return None
         hypotheses = read_lines(hypotheses_file)

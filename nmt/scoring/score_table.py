@@ -245,7 +245,7 @@ def report(
     comparison = Comparison(parts, _notes(corrected, test), signatures, dict(without_result or {}))
     out.mkdir(parents=True, exist_ok=True)
     write_text(out / "comparison.md", comparison.markdown() + "\n")
-    if not settings:  # of an earlier comparison of several seeds
+    if not settings:  # otherwise the means of an earlier comparison would stay
         (out / "comparison_means.csv").unlink(missing_ok=True)
     for name, part in parts.items():
         write_text(out / f"{name}.csv", part.table.csv())

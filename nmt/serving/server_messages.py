@@ -117,7 +117,9 @@ VIETNAMESE = {
     "half_width needs a local window, which only cross attention can have, not {site}.": (
         "half_width cần cửa sổ cục bộ; chỉ chú ý chéo (cross) mới có, {site} thì không."
     ),
-    "half_width is {half_width}; it must be at most {most}.": ("half_width là {half_width}; nó nhiều nhất là {most}."),
+    "half_width is {half_width}; it must be at most {most}.": (
+        "half_width là {half_width}; nó phải nhiều nhất là {most}."
+    ),
     "half_width is {half_width}; it must be at least {least}.": (
         "half_width là {half_width}; nó phải ít nhất là {least}."
     ),

@@ -16,6 +16,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from nmt.cli.compose import configuration as composed
 from nmt.config.keys import value_at
+from nmt.config.messages import written
 from nmt.config.nodes import Config
 from nmt.config.schema import TrainSettings, validated
 from nmt.data.batch import Batch
@@ -118,7 +119,10 @@ def configuration(overrides: Sequence[str]) -> Config:
     config = composed("train", given)
     for key, off in UNMEASURED.items():
         if (value := value_at(config, key, off)) != off:
-            raise Mistake(f"{key} is {value}, but this benchmark does not measure what it costs; leave it out.")
+            raise Mistake(
+                f"{key} is {written(value)}, but this benchmark does not measure what that costs; it must be "
+                f"{written(off)}."
+            )
     return config
 
 

@@ -220,15 +220,15 @@ def test_a_sweep_finds_choices_by_a_pattern(compose: Compose) -> None:
         ),
         (
             ["model.scorer=dot"],
-            "'model.scorer=dot' chooses a part of model. Write scorer=dot, or scorer@SITE=dot for one site.",
+            "'model.scorer=dot' is a choice in the wrong place. Write scorer=dot, or scorer@SITE=dot for one site.",
         ),
         (
             ["trainer.schedule=constant"],
-            "'trainer.schedule=constant' chooses a part of trainer. Write schedule=constant.",
+            "'trainer.schedule=constant' is a choice in the wrong place. Write schedule=constant.",
         ),
         (
             ["trainer.norm=scale_norm"],
-            "'trainer.norm=scale_norm' chooses a part of trainer. Write norm@model=scale_norm.",
+            "'trainer.norm=scale_norm' is a choice in the wrong place. Write norm@model=scale_norm.",
         ),
         (["data.train=[???]", "data=files", "data.valid=A"], "data.train is missing. Add data.train=VALUE to the"),
         (["model.norm=scale_norm"], "'model.norm=scale_norm' chooses a part of model. Write norm@model=scale_norm."),

@@ -279,7 +279,11 @@ def test_a_sweep_of_pretraining_can_be_run_again(command: Command) -> None:
         (["-m", "sweep_dir=[]", "seed=1,2"], "sweep_dir must be one folder for the whole sweep; quote its name if it"),
         (
             ["-m", "seed=1,2", "run_dir=runs/mine"],
-            "run_dir is for a single run: write sweep_dir=FOLDER, in which each job has a folder of its own.",
+            "'run_dir=runs/mine' has no effect in a sweep, where each job has its own folder in sweep_dir: write",
+        ),
+        (
+            ["-m", "seed=1,2", "run_dir=runs/mine", "sweep_dir=s"],
+            "'run_dir=runs/mine' has no effect in a sweep, where each job has its own folder in sweep_dir: leave it",
         ),
         (["-m", "sweep_dir=train.en", "seed=1,2"], "sweep_dir is train.en, but train.en is a file; choose another"),
     ],

@@ -356,7 +356,7 @@ def test_documents_of_single_lines_leave_nothing_to_measure(
     with pytest.raises(
         Mistake,
         match=r"No line has an earlier sentence in its document that the model can read with it, so p_cxmi has nothing "
-        r"to measure: check documents\.",
+        r"to measure: in documents, give several lines the same name\.",
     ):
         attribute(job("attribute", documents="single.doc", out=tmp_path / "maps", overwrite="true", **settings))
     assert MapFolder(tmp_path / "maps").manifest == before

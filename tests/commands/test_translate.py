@@ -34,7 +34,7 @@ class Upper(Translator):
     def __init__(self) -> None:
         pass
 
-    def _translate(self, lines: Any, first_line: int, *_: Any) -> tuple[list[TranslatedLine], None]:
+    def _translate(self, lines: Any, **_: Any) -> tuple[list[TranslatedLine], None]:
         ranked = [
             [Translation(prefix + line.upper(), -1.5, -1.25), Translation(prefix + line.title(), -2.0, -1.75)]
             if line

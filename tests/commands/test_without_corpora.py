@@ -71,6 +71,27 @@ def test_scores_of_another_search_are_not_believed(
     assert "Evaluating c" in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("search_revision", 0),
+        ("minimum_bayes_risk", True),
+        ("verbatim", True),
+        ("max_source_tokens", 7),
+        ("precision", "bfloat16"),
+        ("engine", "ctranslate2"),
+    ],
+)
+def test_scores_of_other_conditions_are_not_believed(
+    alone: Path, job: Callable[..., Job], caplog: pytest.LogCaptureFixture, key: str, value: object
+) -> None:
+    file = alone / "c" / "evaluation" / "test" / "scores.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {key: value}))
+    with caplog.at_level(logging.INFO):
+        compare(job("compare", run_dirs="[c]", device="cpu", out="table"))
+    assert "Evaluating c" in caplog.text
+
+
 def test_a_stored_split_is_evaluated_as_the_files_are(
     alone: Path, job: Callable[..., Job], caplog: pytest.LogCaptureFixture
 ) -> None:

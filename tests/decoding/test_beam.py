@@ -292,8 +292,20 @@ def test_finished_sentences_leave_the_batch(markov: Callable[..., Any]) -> None:
 def test_a_model_without_valid_probabilities_is_refused(markov: Callable[..., Any], value: float) -> None:
     model = markov(vocab=7, seed=12)
     model.table[:] = value
-    with pytest.raises(CheckFailed, match="A sentence has no translation"):
+    with pytest.raises(
+        CheckFailed,
+        match=r"^A sentence has no translation, because the model's log-probabilities are NaN or -inf, or "
+        r"search\.constraints block all pieces: check the model's weights, search in float32, or relax the "
+        r"constraints\.$",
+    ):
         search(model, [[4, EOS]])
+
+
+def test_constraints_that_block_every_piece_are_named(markov: Callable[..., Any]) -> None:
+    """All four pieces have been used before the shortest length is reached."""
+    constraints = {"no_repeat_ngram": 1, "min_length": 9, "max_length": 9}
+    with pytest.raises(CheckFailed, match=r"search\.constraints block all pieces"):
+        search(markov(vocab=8, seed=12), [[4, EOS]], constraints=constraints)
 
 
 def test_probabilities_that_become_invalid_later_are_refused_too(markov: Callable[..., Any]) -> None:

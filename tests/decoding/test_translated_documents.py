@@ -120,7 +120,7 @@ def test_a_stream_gives_what_whole_documents_give(tokenizers: TokenizerPair, tra
     made = translator(tokenizers, ContextWindow(2, translations=translations))
     expected = made.translate(lines, documents=names)
     for read_ahead in (1, 2, 4, 100):
-        stream = made.stream([(line, "") for line in lines], read_ahead, document=True)
+        stream = made.stream([(line, "") for line in lines], read_ahead=read_ahead, document=True)
         assert [line.best for line in stream] == expected
 
 

@@ -199,7 +199,7 @@ def test_a_line_that_is_too_long_is_translated_in_parts_with_one_warning(
     assert len(caplog.records) == 1
     assert caplog.records[0].getMessage().startswith("Line 3 has ")
     caplog.clear()
-    list(subject.stream(plain([line]), first_line=7, name="a.en, line"))
+    list(subject.stream(plain([line]), first_line=7, line_label="a.en, line"))
     assert caplog.records[0].getMessage().startswith("a.en, line 7 has ")
     assert max(width for _, width in model.shapes) <= 13
 

@@ -151,11 +151,10 @@ WHOLE = '{"format": "nmt-attention-maps", "version": 1, "made_from": {"lines": 1
         (WHOLE.replace('"sites": {}', '"sites": {"cross": []}'), "sites.cross must be an object"),
         (WHOLE.replace('"sentences": []', '"sentences": {}'), "sentences must be a list"),
         ("[]", "is damaged"),
-        ('{"format": "x", "version": 1}', "is damaged or not a manifest"),
+        ('{"format": "x", "version": 1}', "is damaged or no file of nmt: "),
         (
             WHOLE.replace('"version": 1', '"version": 2'),
-            r"^[^ ]* is damaged or not a manifest of attention maps, of format 'nmt-attention-maps', version 1: "
-            r"(?!.*Copy).* Export the maps again\.$",
+            r"^[^ ]* is damaged or no file of nmt: version must be 1\. Export the maps again\.$",
         ),
         (WHOLE.replace("[]", '[{"line": 1}]'), r"is damaged .*sentences\.0\.rank is missing"),
     ],

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from nmt.runs.load import LoadedRun, load_run
-from nmt.scoring.run_scores import score_runs, stored_scores
+from nmt.scoring.run_scores import conditions, score_runs, stored_scores
 from nmt.scoring.test_sets import TestSet, split_test_set
 
 Change = Callable[[Path, dict[str, Any]], dict[str, Any] | str]
@@ -60,6 +60,17 @@ def test_scores_are_used_if_nothing_has_changed(
     assert stored is not None
     assert len(stored[0]) == 7
     assert "was not translated again: BLEU and chrF2 were computed from" in caplog.text
+
+
+def test_without_a_seed_intervals_are_not_compared(
+    evaluated: tuple[LoadedRun, TestSet], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SACREBLEU_SEED", "none")
+    run, test_set = evaluated
+    file = test_set.out / "scores.json"
+    record = json.loads(file.read_text()) | {"made_with": conditions([run], test_set)["made_with"]}
+    file.write_text(json.dumps(record))
+    assert stored_scores(run, test_set) is not None
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,7 @@ def test_a_model_without_sizes_is_refused():
     ],
 )
 def test_what_the_benchmark_would_ignore_is_refused(override, message):
-    with pytest.raises(Mistake, match=f"{message}, but this benchmark does not measure what it costs; leave it out"):
+    with pytest.raises(Mistake, match=f"{message}, but this benchmark does not measure what that costs; it must be"):
         training_cost.configuration([override])
 
 

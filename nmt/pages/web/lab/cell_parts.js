@@ -35,14 +35,14 @@ function stripsOf(cell, key) {
 
 /** @param {Cells} cell @param {number | null} column the key to show, by default the one with the largest weight @returns {Steps} */
 export function stepsOf(cell, column) {
-  const keys = Math.min(cell.keys.length, cell.weights.length), { log_prior: prior } = cell;
+  const { keys: { length: keys }, log_prior: prior } = cell;
   const largest = cell.weights.indexOf(Math.max(...cell.weights)), shown = column !== null && column < keys ? column : Math.max(largest, 0);
-  const inputs = cell.scores.slice(0, keys).map((score, key) => prior && cell.renormalized ? score + prior[key] : score);
+  const inputs = cell.scores.map((score, key) => prior && cell.renormalized ? score + prior[key] : score);
   const allowed = inputs.filter((_, key) => cell.allowed[key]), highest = allowed.length ? Math.max(...allowed) : 0;
   const isSparse = cell.normalizer === "Sparsemax", tau = threshold(allowed);
   const shares = inputs.map((input, key) => !cell.allowed[key] ? 0 : isSparse ? Math.max(input - tau, 0) : Math.exp(input - highest));
   return {
-    keys, shown, strips: stripsOf(cell, shown), prior: prior && prior.slice(0, keys).map(Math.exp), inputs, highest, shares,
+    keys, shown, strips: stripsOf(cell, shown), prior: prior && prior.map(Math.exp), inputs, highest, shares,
     total: isSparse ? tau : sumOf(shares), sum: sumOf(cell.weights),
   };
 }
