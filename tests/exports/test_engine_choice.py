@@ -385,7 +385,7 @@ def test_a_job_goes_on_with_the_engine_that_began_it(run: Path) -> None:
     translated(engine="torch")
     assert read_json(Path("out/job.json"))["made_with"]["engine"] == "torch"
     translated(engine="auto")
-    with pytest.raises(Mistake, match="whose job was started with engine=torch, not ctranslate2: write the same"):
+    with pytest.raises(Mistake, match="whose job was started with engine=torch, not ctranslate2: use the same value"):
         translated(engine="ctranslate2")
     translated(engine="auto", output="other")
     assert read_json(Path("other/job.json"))["made_with"]["engine"] == "ctranslate2"

@@ -271,6 +271,7 @@ def test_evaluation_of_a_split_and_of_files(
     assert set(record) == names | {
         "runs",
         "search",
+        "search_revision",
         "minimum_bayes_risk",
         "verbatim",
         "batch_tokens",
