@@ -390,7 +390,7 @@ def test_a_job_goes_on_with_the_engine_that_began_it(run: Path) -> None:
     translated(engine="auto", output="other")
     assert read_json(Path("other/job.json"))["made_with"]["engine"] == "ctranslate2"
     assert Path("other/test.vi").read_text() == Path("out/test.vi").read_text()
-    with pytest.raises(Mistake, match="whose job was started with engine=ctranslate2, not torch: write the same"):
+    with pytest.raises(Mistake, match="whose job was started with engine=ctranslate2, not torch: use the same value"):
         translated(engine="torch", output="other")
     translated(engine="auto", output="other", cluster="ray")
     shutil.rmtree("cache")
