@@ -83,12 +83,12 @@ def run_sweep(name: str, run: str, after_sweep: str | None, run_directory: str |
     several = any(override.is_sweep_override() or override.key_or_group.startswith("hydra") for override in overrides)
     if not several and sweep_dir is None:
         raise Mistake("-m runs one job per value, but no key has more than one value. Write key=A,B or drop -m.")
-    typed_keys = {override.key_or_group: override for override in overrides}
+    by_key = {override.key_or_group: override for override in overrides}
     # hydra.sweep.subdir may be made of run_dir.
-    if run_directory is not None and "run_dir" in typed_keys and "hydra.sweep.subdir" not in typed_keys:
+    if run_directory is not None and "run_dir" in by_key and "hydra.sweep.subdir" not in by_key:
         remedy = "leave it out" if sweep_dir is not None else "write sweep_dir=FOLDER instead"
         raise Mistake(
-            f"'{typed_keys['run_dir'].input_line}' has no effect in a sweep, where each job has its own folder in "
+            f"'{by_key['run_dir'].input_line}' has no effect in a sweep, where each job has its own folder in "
             f"sweep_dir: {remedy}."
         )
     if sweep_dir is not None:
@@ -98,17 +98,17 @@ def run_sweep(name: str, run: str, after_sweep: str | None, run_directory: str |
         # As typed, because the value may be quoted for Hydra.
         typed.append(f"hydra.sweep.dir={str(folders[-1].input_line).partition('=')[2]}")
     typed_dir = next((override.value() for override in overrides if override.key_or_group == "hydra.sweep.dir"), None)
+    chosen_here = run_directory is not None and sweep_dir is None and typed_dir is None
     if sweep_dir is not None:
         shared = Path(str(sweep_dir))
-    elif typed_dir is None and run_directory is not None:
+    elif chosen_here:
         shared = Path("runs", "sweeps", time.strftime("%Y-%m-%d_%H-%M-%S"))
     elif run_directory is not None and "$" not in str(typed_dir):
         shared = Path(str(typed_dir))
     else:
         shared = Path()
     # A launcher may run the jobs on other machines, which do not see this one's /tmp.
-    elsewhere = "hydra/launcher" in typed_keys
-    chosen_here = run_directory is not None and sweep_dir is None and typed_dir is None
+    elsewhere = "hydra/launcher" in by_key
     # The processes of a distributed job must agree on the folder, which each of them names after the time.
     new = chosen_here and is_alone()
     with _records_in(shared if run_directory is not None or elsewhere else None, new=new) as folder:
@@ -123,7 +123,7 @@ def run_sweep(name: str, run: str, after_sweep: str | None, run_directory: str |
             run=run,
             run_directory=run_directory,
             resumable=sweep_dir is not None,
-            named="hydra.sweep.subdir" in typed_keys,
+            named="hydra.sweep.subdir" in by_key,
             records=folder,
         )
 

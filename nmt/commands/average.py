@@ -58,8 +58,7 @@ def average(job: Job[AverageSettings]) -> None:
             out.write_tokenizers(run.tokenizers, run.direction)
             out.write_source_words(words or ())
             save_weights(model, out.weights)
-            # Last, because a folder with metrics.json counts as a finished run. The scores are added when they are
-            # known.
+            # Last, because a folder with metrics.json counts as a finished run; the scores follow below.
             out.write_metrics(metrics)
         except BaseException:
             out.clear()  # otherwise the same command could not be run again

@@ -90,8 +90,7 @@ def export_maps(
     The targets are the lines of the target file or all hypotheses of the search; a pretrained encoder has none.
     `documents` is a file that says which document each line belongs to. `sites` and `made_by` go into the manifest.
     `drawn` says that the maps will be drawn, which takes long if there are many. If `in_context` is false, each pair is
-    read without the sentences before it. Raises Mistake if no line has maps,
-    and for a target given to an encoder.
+    read without the sentences before it. Raises Mistake if no line has maps, and for a target given to an encoder.
     """
     limits = {"source": run.model.max_source}
     if isinstance(run, LoadedEncoder):
