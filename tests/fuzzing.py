@@ -50,7 +50,7 @@ from nmt.runs.engine import named_search, search_config
 from nmt.runs.load import LoadedRun, build_model
 from nmt.runs.weights import header_matches, load_weights
 from nmt.scoring.run_scores import HYPOTHESES, SCORES, conditions, stored_scores
-from nmt.scoring.score_table import System, scored_on_tokens, system_part
+from nmt.scoring.score_table import System, scored_on_tokens, system_section
 from nmt.scoring.test_sets import TestSet, _stored_lines
 from nmt.serving.application import application
 from nmt.serving.batcher import Batcher
@@ -429,7 +429,7 @@ class Workshop:
             raise Mistake("The stored scores are not used.")
         system = System({"run": "r"}, *stored, self.metrics)
         scored_on_tokens(system)
-        system_part([system]).table.markdown()
+        system_section([system]).table.markdown()
 
     def export(self) -> bytes:
         """The record of an export whose only file is empty."""

@@ -7,7 +7,7 @@ from nmt.paths import check_writable, folder_to_write
 from nmt.runs.directory import RunDirectory
 from nmt.runs.included import named_run
 from nmt.scoring.differences import differences
-from nmt.scoring.score_table import file_systems, reference_files, report, run_system, scored_on_tokens
+from nmt.scoring.score_table import file_systems, reference_files, run_system, scored_on_tokens, write_comparison
 
 
 def compare(job: Job[CompareSettings]) -> None:
@@ -41,4 +41,4 @@ def compare(job: Job[CompareSettings]) -> None:
             column=column,
             tokenized=scored_on_tokens(systems[0]),
         )
-    print(report(systems, references, folder_to_write("out", settings.out)).printed())
+    print(write_comparison(systems, references, folder_to_write("out", settings.out)).printed())

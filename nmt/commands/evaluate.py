@@ -59,10 +59,10 @@ def evaluate(job: Job[EvaluateSettings]) -> None:
         f"Perplexity per piece {perplexity.piece:.3f}, per word {perplexity.word:.3f}, "
         f"per character {perplexity.character:.4f}"
     )
-    if result.links:
-        rates = result.links.rates
+    if result.alignment:
+        rates = result.alignment.rates
         print(f"AER {rates.aer:.3f}, precision {rates.precision:.3f}, recall {rates.recall:.3f}")
-        print(f"  {result.links.note}")
+        print(f"  {result.alignment.note}")
     # At the end, and each once: they are longer than a line of most terminals.
     names_by_signature: dict[str, list[str]] = {}
     for score in result.scores:

@@ -7,7 +7,7 @@ from nmt.config.job import JobRecord
 from nmt.config.schema import RunSettings, validated
 from nmt.errors import Mistake
 from nmt.runs.directory import RunDirectory
-from nmt.scoring.score_table import report, run_system
+from nmt.scoring.score_table import run_system, write_comparison
 
 
 def sweep_report(records: Sequence[JobRecord]) -> str:
@@ -37,7 +37,7 @@ def sweep_report(records: Sequence[JobRecord]) -> str:
             without_result[name] = f"not compared: {error}"
     if references is None:
         return "\n".join(["No job has a result:", "", *(f"- {job}: {why}" for job, why in without_result.items())])
-    return report(systems, references, compared[0].parent, without_result).printed()
+    return write_comparison(systems, references, compared[0].parent, without_result).printed()
 
 
 def varying_overrides(records: Sequence[JobRecord]) -> dict[str, list[str]]:

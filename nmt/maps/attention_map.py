@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float
 
 from nmt.errors import Mistake
 from nmt.sites import SITES, Attended
+from nmt.text.normalize import WORD_START
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -157,7 +158,7 @@ def site_labels(
     source = [*source_pieces, EOS]
     inputs, outputs = [BOS, *target_pieces], [*target_pieces, EOS]
     rows = {"source": (source, source), "target": (inputs, outputs)}
-    numbers = [f"\u2581-{back}" for back in range(len(earlier), 0, -1)]
+    numbers = [f"{WORD_START}-{back}" for back in range(len(earlier), 0, -1)]
     columns: dict[Attended, list[str]] = {"source": source, "target": inputs}
     if earlier:
         columns["earlier source"] = [piece for pair in earlier for piece in (*pair.source_pieces, EOS)]
@@ -167,7 +168,7 @@ def site_labels(
         name: Labels(*rows[site.rows], columns[site.columns]) for name, site in SITES.items() if site.columns in columns
     }
     if earlier:
-        labels["context"] = Labels(inputs, outputs, [*numbers, "\u2581all"])
+        labels["context"] = Labels(inputs, outputs, [*numbers, f"{WORD_START}all"])
     return labels
 
 

@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float
 from nmt.config.messages import unknown
 from nmt.errors import Mistake
 from nmt.maps.attention_map import BOS, EOS, AttentionMap, LocalWindow, SentenceMaps, selected
+from nmt.text.normalize import WORD_START
 
 Heads = Float[np.ndarray, "layers heads"]
 
@@ -208,5 +209,5 @@ def _mean(values: np.ndarray, used: np.ndarray, axis: int = -1) -> np.ndarray:
 
 
 def _is_punctuation(label: str) -> bool:
-    text = label.removeprefix("\u2581")
+    text = label.removeprefix(WORD_START)
     return bool(text) and all(unicodedata.category(letter).startswith("P") for letter in text)

@@ -9,12 +9,12 @@ from jaxtyping import Float
 
 from nmt.errors import Mistake
 from nmt.maps.attention_map import BOS, EOS, AttentionMap
+from nmt.text.normalize import WORD_START
 
 PieceRow = Literal["predicts", "reads"]
 """The row of a decoder map that belongs to a target piece: the step that predicts it, or the step that reads it."""
 PIECE_ROWS: tuple[PieceRow, ...] = get_args(PieceRow)
 
-_WORD_START = "\u2581"
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 
 
@@ -65,7 +65,7 @@ def merge_pieces(pieces: Sequence[str]) -> list[tuple[int, int]]:
     starts = [
         i
         for i, piece in enumerate(pieces)
-        if i == 0 or piece.startswith(_WORD_START) or {piece, pieces[i - 1]} & {BOS, EOS}
+        if i == 0 or piece.startswith(WORD_START) or {piece, pieces[i - 1]} & {BOS, EOS}
     ]
     return list(zip(starts, [*starts[1:], len(pieces)], strict=True)) if pieces else []
 
@@ -75,7 +75,7 @@ def text_of(pieces: Sequence[str]) -> str:
     joined = b"".join(
         bytes.fromhex(match[1]) if (match := _BYTE.fullmatch(piece)) else piece.encode() for piece in pieces
     )
-    return joined.decode("utf-8", errors="replace").replace(_WORD_START, " ").strip()
+    return joined.decode("utf-8", errors="replace").replace(WORD_START, " ").strip()
 
 
 def spaced(pieces: Sequence[str]) -> str:
@@ -84,8 +84,8 @@ def spaced(pieces: Sequence[str]) -> str:
     A model may generate any byte, so white space within a word and an empty word are written as U+2581.
     """
     texts = (text_of(pieces[start:end]) for start, end in merge_pieces(pieces))
-    words = ("".join(_WORD_START if letter.isspace() else letter for letter in text) for text in texts)
-    return " ".join(word or _WORD_START for word in words)
+    words = ("".join(WORD_START if letter.isspace() else letter for letter in text) for text in texts)
+    return " ".join(word or WORD_START for word in words)
 
 
 def word_ids(pieces: Sequence[str]) -> list[int]:

@@ -42,7 +42,7 @@ class Gold(NamedTuple):
     alignments: list[Alignment]
 
 
-class Links(NamedTuple):
+class AlignmentQuality(NamedTuple):
     """How well the argmax links of the chosen row, layer and head agree with the gold alignments."""
 
     rates: Rates
@@ -61,7 +61,7 @@ class Links(NamedTuple):
         return f"({self.choice}; {self.reason}; the diagonal {self.diagonal.aer:.3f})"
 
 
-class Maps(NamedTuple):
+class MapsWithGold(NamedTuple):
     """Cross-attention maps of sentence pairs with gold alignments. Pairs without a map are left out."""
 
     weights: list[np.ndarray]
@@ -102,7 +102,7 @@ def read_valid_gold(run: LoadedRun) -> Gold | None:
     return read_gold(path, read_pairs(prefix, run.direction), run.direction) if path else None
 
 
-def alignment_error(run: LoadedRun, gold: Gold, valid: Gold | None, batch_tokens: int) -> Links:
+def alignment_error(run: LoadedRun, gold: Gold, valid: Gold | None, batch_tokens: int) -> AlignmentQuality:
     """AER, precision and recall against `gold`, for the row, layer and head with the lowest AER on `valid`.
 
     Without `valid`, it uses the row that predicts the piece, the last layer and the mean of its heads.
@@ -112,7 +112,7 @@ def alignment_error(run: LoadedRun, gold: Gold, valid: Gold | None, batch_tokens
 
 def cross_maps(
     run: LoadedRun, gold: Gold, valid: Gold | None, batch_tokens: int, make_maps: MakeMaps = forced_maps
-) -> tuple[Maps, Maps | None]:
+) -> tuple[MapsWithGold, MapsWithGold | None]:
     """The maps of the sentences and of the validation split, which are the same object if both sets are the same.
 
     The second is None if `valid` is None. `make_maps` makes the maps, either of attention or of an attribution.
@@ -123,7 +123,7 @@ def cross_maps(
     return maps, _maps(run, valid, batch_tokens, make_maps)
 
 
-def chosen_links(maps: Maps, valid: Maps | None) -> Links:
+def chosen_links(maps: MapsWithGold, valid: MapsWithGold | None) -> AlignmentQuality:
     """The rates for the row, layer and head that score best on the validation maps, if there are any."""
     rates_of, valid_rates_of = table(*maps), table(*valid) if valid else {}
     sides = zip(maps.source_pieces, maps.target_pieces, strict=True)
@@ -135,10 +135,10 @@ def chosen_links(maps: Maps, valid: Maps | None) -> Links:
         layers, heads = maps.weights[0].shape[:2]
         selector = MapSelector("predicts", layers - 1, None if heads > 1 else 0)
         reason = "not chosen: the validation split has no alignments"
-    return Links(rates_of[selector], selector, reason, diagonal, rates_of, valid_rates_of)
+    return AlignmentQuality(rates_of[selector], selector, reason, diagonal, rates_of, valid_rates_of)
 
 
-def rates_by_way(maps: Maps, selector: MapSelector, threshold: float) -> dict[str, Rates | None]:
+def rates_by_way(maps: MapsWithGold, selector: MapSelector, threshold: float) -> dict[str, Rates | None]:
     """The rates of each kind of link in the chosen map; None for a kind without links if no gold link is sure."""
     sentences = zip(maps.weights, maps.source_pieces, maps.target_pieces, strict=True)
     links = [all_links(selected_word_map(*sentence, selector), threshold) for sentence in sentences]
@@ -150,7 +150,7 @@ def rates_by_way(maps: Maps, selector: MapSelector, threshold: float) -> dict[st
     return by_way
 
 
-def _maps(run: LoadedRun, gold: Gold, batch_tokens: int, make_maps: MakeMaps) -> Maps:
+def _maps(run: LoadedRun, gold: Gold, batch_tokens: int, make_maps: MakeMaps) -> MapsWithGold:
     """The maps from forced decoding of the references. Logs a warning if some pairs have no map."""
     tokenizers = run.tokenizers
     ids = tokenizers.source.encode_all(gold.pairs.source), tokenizers.target.encode_all(gold.pairs.target)
@@ -162,7 +162,7 @@ def _maps(run: LoadedRun, gold: Gold, batch_tokens: int, make_maps: MakeMaps) ->
             len(gold.alignments) - len(sentences),
             len(gold.alignments),
         )
-    return Maps(
+    return MapsWithGold(
         [sentence.site("cross").weights for sentence in sentences],
         [sentence.source_pieces for sentence in sentences],
         [sentence.target_pieces for sentence in sentences],

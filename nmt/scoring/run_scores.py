@@ -25,7 +25,7 @@ from nmt.pace import Pace
 from nmt.runs.engine import Engine, longest_source, search_config
 from nmt.runs.load import LoadedRun
 from nmt.runs.search import build_translator
-from nmt.scoring.alignment_error import Links, alignment_error
+from nmt.scoring.alignment_error import AlignmentQuality, alignment_error
 from nmt.scoring.forced_scores import Perplexity, log_probs, perplexity
 from nmt.scoring.test_sets import SENTENCES, TestSet, split_test_set
 from nmt.scoring.training_words import training_counts
@@ -50,7 +50,7 @@ class RunScores(NamedTuple):
     lengths: list[Bucket]
     rarities: list[Bucket]
     """Empty if the training corpus is not available."""
-    links: Links | None
+    alignment: AlignmentQuality | None
     perplexity: Perplexity
     """The perplexity of the first list of references."""
     sentences_per_second: float
@@ -226,13 +226,13 @@ def _save(test_set: TestSet, result: RunScores, settings: Mapping[str, Any]) -> 
         "perplexity": result.perplexity.record(),
         "sentences_per_second": round(result.sentences_per_second, 2),
     }
-    if result.links:
+    if result.alignment:
         record["aer"] = {
-            "value": round(result.links.rates.aer, 4),
-            "precision": round(result.links.rates.precision, 4),
-            "recall": round(result.links.rates.recall, 4),
-            "diagonal": round(result.links.diagonal.aer, 4),
-            "note": result.links.note,
+            "value": round(result.alignment.rates.aer, 4),
+            "precision": round(result.alignment.rates.precision, 4),
+            "recall": round(result.alignment.rates.recall, 4),
+            "diagonal": round(result.alignment.diagonal.aer, 4),
+            "note": result.alignment.note,
         }
     write_json(test_set.out / SCORES, record)
 

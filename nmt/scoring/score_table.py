@@ -57,7 +57,7 @@ class Setting(NamedTuple):
     systems: list[System]
 
 
-class Part(NamedTuple):
+class Section(NamedTuple):
     """A table of a comparison; on a terminal, its rows are numbered and their settings listed below."""
 
     caption: str
@@ -71,7 +71,7 @@ class Part(NamedTuple):
 class Comparison(NamedTuple):
     """What is printed about a comparison."""
 
-    parts: Mapping[str, Part]
+    sections: Mapping[str, Section]
     """By the names of their files."""
     notes: Sequence[str]
     signatures: Mapping[str, str]
@@ -79,7 +79,12 @@ class Comparison(NamedTuple):
     """The reason why a job has no row."""
 
     def markdown(self) -> str:
-        blocks = [block for part in self.parts.values() for block in (part.caption, part.table.markdown()) if block]
+        blocks = [
+            block
+            for section in self.sections.values()
+            for block in (section.caption, section.table.markdown())
+            if block
+        ]
         blocks += ["\n".join(f"- {name} {signature}" for signature, name in self.signatures.items()), *self.notes]
         if self.without_result:
             blocks += ["Without a result:", "\n".join(f"- {job}: {why}" for job, why in self.without_result.items())]
@@ -99,12 +104,13 @@ class Comparison(NamedTuple):
             )
 
         blocks = []
-        for part in self.parts.values():
-            blocks += [block for block in (part.caption, part.figures.screen(width)) if block]
-            margin = len(str(len(part.rows))) + 4
+        for section in self.sections.values():
+            blocks += [block for block in (section.caption, section.figures.screen(width)) if block]
+            margin = len(str(len(section.rows))) + 4
             blocks.append(
                 "\n".join(
-                    wrapped(row, f"  {number}".ljust(margin), " " * margin) for number, row in enumerate(part.rows, 1)
+                    wrapped(row, f"  {number}".ljust(margin), " " * margin)
+                    for number, row in enumerate(section.rows, 1)
                 )
             )
         blocks += [wrapped(note) for note in self.notes]
@@ -202,7 +208,7 @@ def _normalization_warnings(lines: Sequence[str]) -> list[str]:
     ]
 
 
-def report(
+def write_comparison(
     systems: Sequence[System],
     references: Sequence[Sequence[str]],
     out: Path,
@@ -227,13 +233,13 @@ def report(
             [[system.hypotheses for system in setting.systems] for setting in settings], references, metric
         )
         corrected = [1.0, *holm(setting_p[1:])]
-        parts = {"comparison": system_part(systems), "comparison_means": setting_part(settings, corrected)}
+        sections = {"comparison": system_section(systems), "comparison_means": setting_section(settings, corrected)}
         test = f"the multi-bootstrap over sentences and seeds, {RESAMPLES:,} resamples (Sellam et al. 2022)"
     else:
         system_p = approximate_randomization([system.hypotheses for system in systems], references, metric)
         setting_p = []
         corrected = [1.0, *holm(system_p[1:])]
-        parts = {"comparison": system_part(systems, corrected)}
+        sections = {"comparison": system_section(systems, corrected)}
         test = f"approximate randomization over sentences, {TRIALS:,} trials (Riezler & Maxwell 2005)"
     signatures = {
         score["signature"]: score["name"]
@@ -242,14 +248,16 @@ def report(
         for score in system.scores["scores"]
         if score["name"] == name
     }
-    comparison = Comparison(parts, _notes(corrected, test), signatures, dict(without_result or {}))
+    comparison = Comparison(sections, _notes(corrected, test), signatures, dict(without_result or {}))
     out.mkdir(parents=True, exist_ok=True)
     write_text(out / "comparison.md", comparison.markdown() + "\n")
     if not settings:  # otherwise the means of an earlier comparison would stay
         (out / "comparison_means.csv").unlink(missing_ok=True)
-    for name, part in parts.items():
-        write_text(out / f"{name}.csv", part.table.csv())
-    write_text(out / "comparison.tex", "\n\n".join(paper_table(part.table).latex() for part in parts.values()) + "\n")
+    for name, section in sections.items():
+        write_text(out / f"{name}.csv", section.table.csv())
+    write_text(
+        out / "comparison.tex", "\n\n".join(paper_table(section.table).latex() for section in sections.values()) + "\n"
+    )
     write_text(out / "sentences.csv", _sentences(systems, references).csv())
     record = {
         "systems": [
@@ -279,21 +287,21 @@ def report(
     return comparison
 
 
-def system_part(systems: Sequence[System], p_values: Sequence[float] | None = None) -> Part:
+def system_section(systems: Sequence[System], p_values: Sequence[float] | None = None) -> Section:
     """One row per system, with its p-value against the first system. Columns without any values are left out."""
     p_cells = ["" for _ in systems] if p_values is None else _p_cells(p_values)
     rows = [(system.settings, _figures(system, p)) for system, p in zip(systems, p_cells, strict=True)]
-    return _part("", rows)
+    return _section("", rows)
 
 
-def setting_part(settings: Sequence[Setting], p_values: Sequence[float]) -> Part:
+def setting_section(settings: Sequence[Setting], p_values: Sequence[float]) -> Section:
     """One row per setting: its number of seeds, its means, and the p-value of its mean BLEU against the first one's."""
     rows = []
     for setting, p in zip(settings, _p_cells(p_values), strict=True):
         means = _means(setting)
         seeds = Number(len(setting.systems), "d")
         rows.append((setting.settings, {"seeds": seeds, "BLEU": means.pop("BLEU"), "p": p, **means}))
-    return _part("Mean ± standard deviation over seeds:", rows)
+    return _section("Mean ± standard deviation over seeds:", rows)
 
 
 def paper_table(table: Table) -> Table:
@@ -327,14 +335,14 @@ def by_setting(systems: Sequence[System]) -> list[Setting]:
     return [Setting(dict(settings), group) for settings, group in groups.items()]
 
 
-def _part(caption: str, rows: Sequence[tuple[Mapping[str, str], Mapping[str, Cell]]]) -> Part:
+def _section(caption: str, rows: Sequence[tuple[Mapping[str, str], Mapping[str, Cell]]]) -> Section:
     keys = dict.fromkeys(
         [*(key for settings, _ in rows for key in settings), *(key for _, figures in rows for key in figures)]
     )
     full: list[dict[str, Cell]] = [{**dict.fromkeys(keys, ""), **settings, **figures} for settings, figures in rows]
     header = [key for key in keys if any(row[key] != "" for row in full)]
     measured = [key for key in header if key in rows[0][1]]
-    return Part(
+    return Section(
         caption,
         Table(header, [[row[key] for key in header] for row in full]),
         Table(

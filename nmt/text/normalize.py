@@ -11,8 +11,8 @@ from nmt.text.invisible import without_invisible
 _BLANKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _UNTIDY_SPACES = re.compile(r"[^\S \x00-\x1f\x7f-\x9f]| {2}|^ | \Z")
-# SentencePiece writes a space as U+2581, so decoding would turn a literal U+2581 into a space.
-_WORD_START = "\u2581"
+WORD_START = "\u2581"
+"""How SentencePiece writes a space, so that decoding turns a literal U+2581 into a space."""
 
 
 def normalize(text: str) -> str:
@@ -23,7 +23,7 @@ def normalize(text: str) -> str:
     U+2581 becomes an underscore. Idempotent: normalize(normalize(text)) == normalize(text).
     """
     # Compose last: dropping an invisible character can bring a letter and its accent together.
-    text = without_invisible(text).replace(_WORD_START, "_")
+    text = without_invisible(text).replace(WORD_START, "_")
     return unicodedata.normalize("NFC", _BLANKS.sub(" ", text).strip(" "))
 
 
@@ -63,7 +63,7 @@ def changes(text: str) -> tuple[str, ...]:
         "control": _CONTROL.search(text) is not None,
         "invisible": without_invisible(text) != text,
         "spaces": _UNTIDY_SPACES.search(text) is not None,
-        "underline": _WORD_START in text,
+        "underline": WORD_START in text,
     }
     return tuple(kind for kind, is_present in present.items() if is_present)
 

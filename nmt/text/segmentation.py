@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 import sentencepiece
 
-_WORD_START = "\u2581"
+from nmt.text.normalize import WORD_START
+
 # Unigram sampling caches the sums for this many words, at about 3 kB each. Words with more characters than the second
 # number would take more memory and are not cached.
 _WORDS_KEPT, _LONGEST_KEPT = 20_000, 20
@@ -45,7 +46,7 @@ class Pieces:
 
 def words(text: str) -> list[str]:
     """The words of a text, each preceded by the word-start mark; each word is segmented on its own."""
-    return [_WORD_START + word for word in text.split(" ")] if text else []
+    return [WORD_START + word for word in text.split(" ")] if text else []
 
 
 class BPEDropout:

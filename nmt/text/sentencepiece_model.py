@@ -10,8 +10,7 @@ from typing import NamedTuple
 import sentencepiece
 
 from nmt.errors import Mistake
-
-_WORD_START = "\u2581"
+from nmt.text.normalize import WORD_START
 
 # Numbers of fields and values of enumerations.
 _PIECES, _TRAINER, _NORMALIZER, _DENORMALIZER = 1, 2, 3, 5
@@ -86,7 +85,7 @@ def checked_kind(processor: sentencepiece.SentencePieceProcessor) -> str:
         allowed = (_SPECIAL_TYPES[id_],) if id_ < len(_SPECIAL_TYPES) else ("normal", "byte")
         if type_ not in allowed:
             raise _refusal(f"has the piece {piece!r:.60} of type {type_}", f"{' or '.join(allowed)} there")
-        if _WORD_START in piece[1:]:
+        if WORD_START in piece[1:]:
             raise _refusal(f"has the piece {piece!r:.60} with a space in it", "spaces only where a piece begins")
         if kind == "unigram" and abs(score) > _MOST_LOG:
             raise _refusal(

@@ -14,12 +14,12 @@ from nmt.errors import Mistake
 from nmt.maps.links import MapSelector
 from nmt.maps.words import PIECE_ROWS
 from nmt.runs.load import LoadedRun, load_run
-from nmt.scoring.alignment_error import Links, alignment_error
+from nmt.scoring.alignment_error import AlignmentQuality, alignment_error
 from nmt.scoring.test_sets import split_test_set
 from nmt.tables import Table
 from scripts.mistakes import report_mistakes
 
-MeasuredRun = tuple[Path, LoadedRun, Links]
+MeasuredRun = tuple[Path, LoadedRun, AlignmentQuality]
 
 
 def measured(run_dir: Path, split: str) -> MeasuredRun:
@@ -36,24 +36,24 @@ def of_runs(runs: list[MeasuredRun]) -> Table:
     header = ["run", "model", "scorer", "window", "row", "layer", "head", "AER valid", "AER", "precision", "recall"]
     header += ["AER of the diagonal"]
     rows = []
-    for run_dir, run, links in runs:
+    for run_dir, run, quality in runs:
         attention = run.model.sites["cross"][0]
         parts = [type(part).__name__ for part in (run.model, attention.scorer, attention.window)]
-        choice = ["mean" if part is None else str(part) for part in links.choice]
-        valid = f"{links.valid_table[links.choice].aer:.3f}" if links.valid_table else ""
-        rates = [f"{rate:.3f}" for rate in (*links.rates, links.diagonal.aer)]
+        choice = ["mean" if part is None else str(part) for part in quality.choice]
+        valid = f"{quality.valid_table[quality.choice].aer:.3f}" if quality.valid_table else ""
+        rates = [f"{rate:.3f}" for rate in (*quality.rates, quality.diagonal.aer)]
         rows.append([str(run_dir), *parts, *choice, valid, *rates])
     return Table(header, rows)
 
 
-def of_maps(links: Links) -> Iterator[Table]:
+def of_maps(quality: AlignmentQuality) -> Iterator[Table]:
     """AER of every map: a table of layers by heads, means first, for each labeling of rows (predicts, reads)."""
     layers, heads = (
-        list(dict.fromkeys(places)) for places in zip(*(choice[1:] for choice in links.table), strict=True)
+        list(dict.fromkeys(places)) for places in zip(*(choice[1:] for choice in quality.table), strict=True)
     )
     names = ["mean of layers" if layer is None else f"layer {layer}" for layer in layers]
     for piece_row in PIECE_ROWS:
-        rates = [[links.table.get(MapSelector(piece_row, layer, head)) for head in heads] for layer in layers]
+        rates = [[quality.table.get(MapSelector(piece_row, layer, head)) for head in heads] for layer in layers]
         rows = [
             [name, *(f"{rate.aer:.3f}" if rate else "" for rate in row)] for name, row in zip(names, rates, strict=True)
         ]
@@ -70,8 +70,8 @@ def main() -> None:
     runs = [measured(run, arguments.split) for run in arguments.runs]
     print(of_runs(runs).markdown())
     for run in arguments.all:
-        links = next((row[2] for row in runs if row[0] == run), None) or measured(run, arguments.split)[2]
-        for table in of_maps(links):
+        quality = next((row[2] for row in runs if row[0] == run), None) or measured(run, arguments.split)[2]
+        for table in of_maps(quality):
             print(f"\n{run}\n\n{table.markdown()}")
 
 

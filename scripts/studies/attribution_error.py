@@ -14,7 +14,7 @@ from nmt.data.corpus import Pairs
 from nmt.errors import Mistake
 from nmt.insight.attribution_maps import ATTENTION, METHODS, map_maker
 from nmt.runs.load import LoadedRun, load_run
-from nmt.scoring.alignment_error import Gold, Links, chosen_links, cross_maps
+from nmt.scoring.alignment_error import AlignmentQuality, Gold, chosen_links, cross_maps
 from nmt.scoring.test_sets import split_test_set
 from nmt.tables import Cell, Table
 from scripts.mistakes import report_mistakes
@@ -27,7 +27,7 @@ def first(gold: Gold | None, sentences: int | None) -> Gold | None:
     return Gold(Pairs(*(side[:sentences] for side in gold.pairs)), gold.alignments[:sentences])
 
 
-def measured(run: LoadedRun, split: str, method: str, sentences: int | None) -> Links:
+def measured(run: LoadedRun, split: str, method: str, sentences: int | None) -> AlignmentQuality:
     """The rates of attention, or of an attribution. Raises Mistake if the split has no gold alignments."""
     test_set = split_test_set(run, split)
     gold, valid = first(test_set.gold, sentences), first(test_set.valid_gold, sentences)
@@ -42,9 +42,9 @@ def of_runs(runs: Sequence[Path], methods: Sequence[str], split: str, sentences:
     for run_dir in runs:
         run = load_run(run_dir, "cpu")
         for method in methods:
-            links = measured(run, split, method, sentences)
-            choice = ["mean" if part is None else str(part) for part in links.choice]
-            rates = [f"{rate:.3f}" for rate in (*links.rates, links.diagonal.aer)]
+            quality = measured(run, split, method, sentences)
+            choice = ["mean" if part is None else str(part) for part in quality.choice]
+            rates = [f"{rate:.3f}" for rate in (*quality.rates, quality.diagonal.aer)]
             rows.append([str(run_dir), method, *choice, *rates])
     header = ["run", "method", "row", "layer", "head", "AER", "precision", "recall", "AER of the diagonal"]
     return Table(header, rows)

@@ -12,7 +12,7 @@ from nmt.commands.align import align
 from nmt.errors import Mistake
 from nmt.maps.links import Alignment, MapSelector
 from nmt.maps.symmetrization import LINKS
-from nmt.scoring.alignment_error import Maps, rates_by_way
+from nmt.scoring.alignment_error import MapsWithGold, rates_by_way
 
 
 def test_alignment_rates_of_every_map(run: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -58,7 +58,7 @@ def test_without_any_gold_alignment_the_error_says_so(here: Path, monkeypatch: p
 def test_without_any_link_there_is_no_rate() -> None:
     """The gold alignment has only possible links, and no weight reaches the threshold."""
     weights = np.full((1, 1, 3, 4), 0.25)
-    maps = Maps([weights], [["▁a", "▁b", "▁c"]], [["▁x", "▁y"]], [Alignment(frozenset(), frozenset({(0, 0)}))])
+    maps = MapsWithGold([weights], [["▁a", "▁b", "▁c"]], [["▁x", "▁y"]], [Alignment(frozenset(), frozenset({(0, 0)}))])
     found = rates_by_way(maps, MapSelector("predicts", 0, 0), 0.9)
     assert found["threshold"] is None
     assert found["argmax"] is not None

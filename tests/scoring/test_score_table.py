@@ -18,9 +18,9 @@ from nmt.scoring.score_table import (
     file_systems,
     paper_table,
     reference_files,
-    report,
-    setting_part,
-    system_part,
+    setting_section,
+    system_section,
+    write_comparison,
 )
 from nmt.tables import Table
 
@@ -57,7 +57,7 @@ def printed(rows: Any) -> list[list[str]]:
 
 def test_a_row_has_what_differs_and_its_figures_and_no_column_is_empty() -> None:
     rows = [system({"scorer": "dot"}, parameters=12345), system({"scorer": "none"}, 2)]
-    table = system_part(rows, [1.0, 0.25]).table
+    table = system_section(rows, [1.0, 0.25]).table
     assert table.header == ["scorer", "BLEU", "p", "chrF2", "TER", "perplexity", "parameters"]
     assert printed(table.rows) == [
         ["dot", "100.00 [99.50, 100.50]", "", "99.00 [98.50, 99.50]", "0.00 [-0.50, 0.50]", "3.00", "12,345"],
@@ -68,7 +68,7 @@ def test_a_row_has_what_differs_and_its_figures_and_no_column_is_empty() -> None
 def test_a_file_beside_runs_has_no_settings_and_a_run_no_figures_of_a_file() -> None:
     run, file = system({"system": "runs/a", "scorer": "dot"}), system({"system": "b.vi"})
     for rows in ([run, file], [file, run]):
-        table = system_part(rows).table
+        table = system_section(rows).table
         assert list(table.header[:2]) == ["system", "scorer"]
         assert [row[:2] for row in table.rows] == [[r.settings["system"], r.settings.get("scorer", "")] for r in rows]
 
@@ -81,7 +81,7 @@ def test_seeds_of_equal_settings_are_grouped() -> None:
 
 
 def test_a_setting_has_the_mean_and_deviation_of_its_seeds_and_one_p() -> None:
-    table = setting_part(by_setting(three()), [1.0, 0.25]).table
+    table = setting_section(by_setting(three()), [1.0, 0.25]).table
     assert table.header == ["scorer", "seeds", "BLEU", "p", "chrF2", "TER", "perplexity"]
     assert printed(table.rows) == [
         ["dot", "2", "98.00 ± 1.41", "", "97.00 ± 1.41", "2.00 ± 1.41", "5.00 ± 1.41"],
@@ -91,7 +91,7 @@ def test_a_setting_has_the_mean_and_deviation_of_its_seeds_and_one_p() -> None:
 
 def test_every_form_of_the_report_has_the_means_over_seeds(tmp_path: Path) -> None:
     rows = three()
-    text = report(rows, [REFERENCES], tmp_path).markdown()
+    text = write_comparison(rows, [REFERENCES], tmp_path).markdown()
     assert "Mean ± standard deviation over seeds:" in text
     assert "98.00 ± 1.41" in text
     assert text + "\n" == (tmp_path / "comparison.md").read_text(encoding="utf-8")
@@ -108,12 +108,12 @@ def test_every_form_of_the_report_has_the_means_over_seeds(tmp_path: Path) -> No
     assert found[0]["BLEU"] == {"mean": 98.0, "deviation": pytest.approx(2**0.5, rel=4 * sys.float_info.epsilon)}
     assert [each["settings"] for each in found] == [{"scorer": "dot"}, {"scorer": "none"}]
     assert found[1]["p"] == p
-    report(rows[1:], [REFERENCES], tmp_path)  # without seeds, there are no means
+    write_comparison(rows[1:], [REFERENCES], tmp_path)  # without seeds, there are no means
     assert not (tmp_path / "comparison_means.csv").exists()
 
 
 def test_with_several_seeds_no_run_is_tested_against_a_single_run(tmp_path: Path) -> None:
-    text = report(three(), [REFERENCES], tmp_path).markdown()
+    text = write_comparison(three(), [REFERENCES], tmp_path).markdown()
     assert "row 1; by the multi-bootstrap over sentences and seeds, 1,000 resamples (Sellam et al. 2022)." in text
     assert "p" not in read_csv(tmp_path / "comparison.csv")[0]
     found = json.loads((tmp_path / "comparison.json").read_text(encoding="utf-8"))
@@ -122,7 +122,7 @@ def test_with_several_seeds_no_run_is_tested_against_a_single_run(tmp_path: Path
 
 def test_without_seeds_p_compares_runs(tmp_path: Path) -> None:
     rows = [system({"scorer": "dot"}), system({"scorer": "none"}, 9), system({"scorer": "general"})]
-    text = report(rows, [REFERENCES], tmp_path).markdown()
+    text = write_comparison(rows, [REFERENCES], tmp_path).markdown()
     assert (
         "p: how often two equally good systems differ in BLEU by at least as much as this row and row 1; by "
         "approximate randomization over sentences, 10,000 trials (Riezler & Maxwell 2005), corrected for 2 comparisons "
@@ -144,7 +144,9 @@ def test_without_seeds_p_compares_runs(tmp_path: Path) -> None:
 
 
 def test_csv_has_plain_numbers_and_two_columns_for_an_interval(tmp_path: Path) -> None:
-    report([system({"scorer": "dot"}, parameters=12345, target_tokens_per_second=6789)], [REFERENCES], tmp_path)
+    write_comparison(
+        [system({"scorer": "dot"}, parameters=12345, target_tokens_per_second=6789)], [REFERENCES], tmp_path
+    )
     [row] = read_csv(tmp_path / "comparison.csv")
     assert (row["BLEU"], row["BLEU low"], row["BLEU high"]) == ("100.0", "99.5", "100.5")
     assert (row["parameters"], row["tokens/s"]) == ("12345", "6789")
@@ -161,7 +163,9 @@ def test_a_table_for_a_paper_has_short_names_that_differ() -> None:
 
 
 def test_jobs_without_a_result_are_listed_with_the_reason(tmp_path: Path) -> None:
-    text = report([system({"scorer": "dot"})], [REFERENCES], tmp_path, {"job 1": "num_heads=5 is too many"}).markdown()
+    text = write_comparison(
+        [system({"scorer": "dot"})], [REFERENCES], tmp_path, {"job 1": "num_heads=5 is too many"}
+    ).markdown()
     assert text.endswith("Without a result:\n\n- job 1: num_heads=5 is too many")
     found = json.loads((tmp_path / "comparison.json").read_text(encoding="utf-8"))
     assert found["without_result"] == {"job 1": "num_heads=5 is too many"}
@@ -170,14 +174,14 @@ def test_jobs_without_a_result_are_listed_with_the_reason(tmp_path: Path) -> Non
 def test_a_perplexity_that_leaves_out_lines_is_not_compared() -> None:
     short = system({"scorer": "location"})
     short.scores["perplexity"]["lines"] = 29
-    assert "perplexity" not in system_part([short]).table.header
+    assert "perplexity" not in system_section([short]).table.header
 
 
 def test_scores_of_tokens_and_of_plain_text_are_not_compared(tmp_path: Path) -> None:
     tokens, plain = system({"output": "a"}), system({"output": "b"})
     tokens.scores["scores"][0]["signature"] = "nrefs:1|tok:none|v"
     with pytest.raises(Mistake, match="BLEU on tokens and others BLEU on plain text, which are not comparable"):
-        report([tokens, plain], [REFERENCES], tmp_path)
+        write_comparison([tokens, plain], [REFERENCES], tmp_path)
 
 
 def test_files_of_translations_get_every_score_with_interval_and_signature(tmp_path: Path) -> None:
@@ -191,7 +195,7 @@ def test_files_of_translations_get_every_score_with_interval_and_signature(tmp_p
     for score in scores.values():
         assert score["interval"][0] < score["value"] < score["interval"][1]
         assert "version:" in score["signature"]
-    text = report([found], [*references.values()], tmp_path / "out").markdown()
+    text = write_comparison([found], [*references.values()], tmp_path / "out").markdown()
     assert "- TER nrefs:1" in text
     assert {"BLEU low", "chrF2 low", "TER low"} <= set(read_csv(tmp_path / "out" / "comparison.csv")[0])
 
@@ -204,12 +208,14 @@ def test_on_a_terminal_every_line_fits_and_no_label_is_cut(tmp_path: Path, width
         system({"run": f"{name}{seed}", "scorer": scorer, "seed": seed}, drop, **figures)
         for seed, scorer, drop in [("1", "gaussian_learned", 1), ("2", "gaussian_learned", 3), ("1", "none", 14)]
     ]
-    comparison = report(rows, [REFERENCES], tmp_path, {"job 7": "num_heads=5 does not divide model.dim=64 " * 3})
+    comparison = write_comparison(
+        rows, [REFERENCES], tmp_path, {"job 7": "num_heads=5 does not divide model.dim=64 " * 3}
+    )
     screen = comparison.screen(width)
     assert max(map(len, screen.splitlines())) <= width
     words = {word.rstrip(",") for word in screen.split()}
-    for part in comparison.parts.values():
-        for row in part.table.rows:
+    for section in comparison.sections.values():
+        for row in section.table.rows:
             for cell in row:
                 assert {word.rstrip(",") for word in str(cell).split()} <= words
     assert "…" not in screen

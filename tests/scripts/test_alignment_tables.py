@@ -12,11 +12,11 @@ from nmt.maps.words import PIECE_ROWS
 from nmt.models import VocabularySizes
 from nmt.runs.directory import RunDirectory
 from nmt.runs.load import LoadedRun
-from nmt.scoring.alignment_error import Links
+from nmt.scoring.alignment_error import AlignmentQuality
 from scripts.studies.alignment_tables import of_maps, of_runs
 
 
-def found() -> Links:
+def found() -> AlignmentQuality:
     """Of 2 layers and 1 head: the error rate of row s and layer l is 0.s(l + 1), that of the mean of layers 0.s9."""
     places = [(None, None), (0, 0), (1, 0)]
     table = {
@@ -25,7 +25,7 @@ def found() -> Links:
         for layer, head in places
     }
     choice = MapSelector("predicts", 1, 0)
-    return Links(table[choice], choice, "", Rates(0.75, 0.5, 0.5), table, table)
+    return AlignmentQuality(table[choice], choice, "", Rates(0.75, 0.5, 0.5), table, table)
 
 
 def test_a_row_for_each_run_with_the_diagonal_beside(tmp_path: Path) -> None:
