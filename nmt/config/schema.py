@@ -256,17 +256,6 @@ class LoopSettings(Keys):
             raise Mistake(f"optimizer.lr is {rate}; it must be a number above 0, such as 0.001.")
         return self
 
-    @check(mode="after")
-    def check_scaling(self) -> "LoopSettings":
-        clips = self.trainer.gradient_clip_val and self.optimizer.get("fused")
-        if self.trainer.precision in ("16", "16-mixed") and clips:
-            raise Mistake(
-                f"trainer.precision={self.trainer.precision} scales the loss, and a fused optimizer unscales the "
-                "gradients only after they are clipped: add optimizer.fused=false, or use "
-                "trainer.precision=bf16-mixed."
-            )
-        return self
-
 
 class RunSettings(LoopSettings):
     """The training settings that a run directory stores."""

@@ -68,6 +68,7 @@ def test_a_setting_can_be_read_and_not_changed(configurations: dict[str, dict[st
         ("train", "model", "x", "model must be a group of settings, not 'x'; --help shows how to choose another."),
         ("train", "trainer.max_steps", -1, "trainer.max_steps is -1; .* at least 1, or null for no limit."),
         ("train", "trainer.max_time", "10x", "trainer.max_time is 10x; it must be a duration such as 90s, 30m, 4h or"),
+        ("train", "trainer.max_time", "0h0s", "trainer.max_time is 0h0s; it must be a duration such as 90s, 30m, 4h"),
         ("train", "trainer.max_time", [1], "trainer.max_time is .1.; it must be a duration such as 90s, 30m, 4h or"),
         ("train", "trainer.max_time", {"a": 1}, "trainer.max_time is .*; it must be a duration such as 90s, 30m, 4h"),
         ("train", "trainer.max_time", "9" * 30 + "d", "trainer.max_time is 9+d; it must be a duration such as"),
