@@ -377,16 +377,6 @@ class EncoderSettings(LoopSettings):
         return self
 
     @check(mode="after")
-    def check_tone_marks(self) -> "EncoderSettings":
-        style, files = self.tokenizer.tone_marks, [*self.data.train, *(self.data.valid or []), *self.data.vocabulary]
-        if style is not None and not any(name.endswith(".vi") for name in files):
-            raise Mistake(
-                f"tokenizer.tone_marks={style} is a style of Vietnamese, but no file of data.train, data.valid or "
-                "data.vocabulary is Vietnamese (*.vi): set tokenizer.tone_marks=null, or rename the files."
-            )
-        return self
-
-    @check(mode="after")
     def check_vocabulary(self) -> "EncoderSettings":
         if not self.tokenizer.joint:
             raise Mistake("tokenizer.joint is false, but pretraining uses one vocabulary: leave out tokenizer.joint.")

@@ -116,10 +116,10 @@ def build_loggers(loggers: Mapping[str, Node], run: Path, logs: Path) -> list[Lo
     if loggers:
         # Weights & Biases would write to the folder of temporary files, with a warning.
         check_writable("The folder of the logs", version)
-    name = os.path.relpath(run)[-_LONGEST_NAME:]
+    label = os.path.relpath(run)[-_LONGEST_NAME:]
     given_now = {
-        "name": name,
-        "run_name": name,
+        "name": label,
+        "run_name": label,
         # Lightning reads the variable only when it is imported, and knows no other default than a folder of files.
         "tracking_uri": os.environ.get("MLFLOW_TRACKING_URI") or "sqlite:///mlflow.db",
     }
