@@ -61,6 +61,11 @@ VIETNAMESE = {
     ),
     "Invalid request: missing {field} parameter": f"{_INVALID} thiếu tham số {{field}}",
     "Invalid request: {field}: {problem}": f"{_INVALID} {{field}}: {{problem}}",
+    "Invalid request: the body is not JSON; send JSON.": f"{_INVALID} nội dung không phải là JSON; hãy gửi JSON.",
+    "Invalid request: the body is empty; send JSON.": f"{_INVALID} nội dung trống; hãy gửi JSON.",
+    "Invalid request: the body is not declared as JSON; send JSON with the header Content-Type: application/json.": (
+        f"{_INVALID} nội dung không được khai báo là JSON; hãy gửi JSON với tiêu đề Content-Type: application/json."
+    ),
     "Invalid request: the body is not JSON; send JSON or a form.": (
         f"{_INVALID} nội dung không phải là JSON; hãy gửi JSON hoặc biểu mẫu."
     ),

@@ -157,7 +157,7 @@ def test_an_unknown_path_or_method_is_named(client: TestClient, method: str, pat
         ("attend", {"text": "one", "beam_size": 101}, "beam_size: phải nhỏ hơn hoặc bằng 100"),
         ("attend", {"text": "one", "length_penalty": "x"}, "length_penalty: phải là một số"),
         ("attend", {"text": "one", "wrong": 1}, "wrong: không có trường này"),
-        ("attend", [], "nội dung: phải là một đối tượng"),
+        ("attend", [], "nội dung phải là một đối tượng JSON."),
         ("attribute", {"text": "one", "contrast": "a" * 1001}, "contrast: chỉ được dài nhiều nhất 1000 ký tự"),
         ("attribute", {"text": "one", "method": "x"}, "method: phải là 'gradient_x_input', 'integrated_gradients', "),
         ("attribute", {"text": "one", "contrast": "one two"}, "contrast là 'one two', gồm"),
