@@ -11,7 +11,7 @@ from nmt.insight.interventions import Decoded
 from nmt.insight.sentence_pair import best_translation, check_length
 from nmt.maps.attention_map import AttentionMap
 from nmt.runs.load import LoadedRun
-from nmt.serving.questions import PairQuestion, Question
+from nmt.serving.questions import PairQuestion, Question, check_search
 from nmt.text import EOS as EOS_ID
 from nmt.text import PAD, normalize
 
@@ -31,10 +31,10 @@ def source_ids(run: LoadedRun, question: Question) -> list[int]:
 def sentence_pair(run: LoadedRun, question: PairQuestion, observe: Observe) -> tuple[list[int], list[int]]:
     """The piece ids of the text, and those of the given translation or the run's own.
 
-    Raises Mistake if a side is empty or too long, or if an id is not that of a piece in the vocabulary.
+    Raises Mistake if a side is empty or too long, and what `check_question` raises.
     """
     source, target = source_ids(run, question), question.target_ids
-    check_ids(run, question)
+    check_question(run, question)
     if target is None and question.target is not None:
         target = run.tokenizers.target.encode(normalize(question.target))
         check_length("target", target, _MOST_PIECES)
@@ -43,8 +43,11 @@ def sentence_pair(run: LoadedRun, question: PairQuestion, observe: Observe) -> t
     return source, target
 
 
-def check_ids(run: LoadedRun, question: PairQuestion) -> None:
-    """Raises Mistake if an id is not that of a piece in the target vocabulary, or if there are too many ids."""
+def check_question(run: LoadedRun, question: PairQuestion) -> None:
+    """Raises Mistake if an id is not that of a piece in the target vocabulary, if there are too many ids, or if the
+    question sets a beam search that the run does not have.
+    """
+    check_search(run.settings.search, question.search)
     first, size = EOS_ID + 1, run.tokenizers.target.size
     for name, ids in (("target", question.target_ids or []), ("prefix", question.prefix_ids or [])):
         # A prefix may leave positions free.

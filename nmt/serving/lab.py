@@ -93,11 +93,11 @@ async def translate(request: Request, service: ThisService, question: TranslateQ
         raise HTTPException(
             400, TemplatedMessage("n_best is {number}; it must be at most {most}.", number=question.n_best, most=limit)
         )
-    task = Task(run_name(service, question.run), question.n_best, question.beam_size)
+    task = Task(run_name(service, question.run), question.n_best, question.beam_size, question.length_penalty)
     work = service.batcher.translate(task, [question.text], [question.prefix])
     [sentence] = await within(request, service.limits.seconds, work)
     return {
-        "translations": [translation._asdict() for translation in sentence.translations],
+        "translations": [translation._asdict() for translation in sentence.translations[: question.n_best]],
         "unknown_characters": sentence.unknown_characters,
     }
 

@@ -151,6 +151,9 @@ VIETNAMESE = {
         "contrast là '{contrast}', gồm {number} từ con, {pieces}; hãy dùng đúng một từ con trong từ vựng đích, chẳng "
         "hạn nhãn của một hàng trong bản đồ."
     ),
+    "{name} sets a beam search, but this run samples; leave out {name}.": (
+        "{name} là thiết lập của tìm kiếm chùm (beam search), còn mô hình này lấy mẫu; hãy bỏ {name}."
+    ),
     "Only a beam search has steps to watch, but this run samples; use a run with search=beam.": (
         "Chỉ tìm kiếm chùm (beam search) mới có các bước để xem, còn mô hình này lấy mẫu; hãy dùng mô hình có "
         "search=beam."
@@ -170,6 +173,7 @@ _PROBLEMS = {
     **dict.fromkeys(("list_type", "tuple_type"), "phải là một danh sách"),
     **dict.fromkeys(("model_type", "model_attributes_type", "dict_type"), "phải là một đối tượng"),
     "greater_than_equal": "phải lớn hơn hoặc bằng {ge}",
+    "less_than_n_best": "phải lớn hơn hoặc bằng n_best, tức là {n_best}",
     "less_than_equal": "phải nhỏ hơn hoặc bằng {le}",
     "less_than": "phải nhỏ hơn {lt}",
     "string_too_long": "chỉ được dài nhiều nhất {max_length} ký tự",

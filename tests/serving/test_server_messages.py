@@ -155,6 +155,7 @@ def test_an_unknown_path_or_method_is_named(client: TestClient, method: str, pat
         ("attend", {"text": "one", "beam_size": 0}, "beam_size: phải lớn hơn hoặc bằng 1"),
         ("attend", {"text": "one", "beam_size": "x"}, "beam_size: phải là số nguyên"),
         ("attend", {"text": "one", "beam_size": 101}, "beam_size: phải nhỏ hơn hoặc bằng 100"),
+        ("translate", {"text": "one", "beam_size": 2, "n_best": 3}, "phải lớn hơn hoặc bằng n_best, tức là 3"),
         ("attend", {"text": "one", "length_penalty": "x"}, "length_penalty: phải là một số"),
         ("attend", {"text": "one", "wrong": 1}, "wrong: không có trường này"),
         ("attend", [], "nội dung phải là một đối tượng JSON."),
