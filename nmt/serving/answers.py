@@ -31,7 +31,7 @@ def source_ids(run: LoadedRun, question: Question) -> list[int]:
 def sentence_pair(run: LoadedRun, question: PairQuestion, observe: Observe) -> tuple[list[int], list[int]]:
     """The piece ids of the text, and those of the given translation or the run's own.
 
-    Raises Mistake if a side is empty or too long, and what `check_question` raises.
+    Raises Mistake if a side is empty or too long, and what `check_question` and `check_found` raise.
     """
     source, target = source_ids(run, question), question.target_ids
     check_question(run, question)
@@ -40,7 +40,20 @@ def sentence_pair(run: LoadedRun, question: PairQuestion, observe: Observe) -> t
         check_length("target", target, _MOST_PIECES)
     if target is None:
         target = best_translation(run, source, question.prefix_ids or [], question.search, observe=observe)
+        check_found(target)
     return source, target
+
+
+def check_found(target: Sequence[int]) -> None:
+    """Raises Mistake if a translation that a search has found, rather than the user given, is too long."""
+    if len(target) >= _MOST_PIECES:
+        raise Mistake(
+            TemplatedMessage(
+                "The translation has {number} pieces, but the lab shows at most {most}; shorten the sentence.",
+                number=len(target),
+                most=_MOST_PIECES - 1,
+            )
+        )
 
 
 def check_question(run: LoadedRun, question: PairQuestion) -> None:

@@ -93,6 +93,9 @@ VIETNAMESE = {
     "The {side} has {number} pieces; shorten it to at most {most}.": (
         "{side} có {number} từ con; hãy rút ngắn còn nhiều nhất {most} từ con."
     ),
+    "The translation has {number} pieces, but the lab shows at most {most}; shorten the sentence.": (
+        "Bản dịch có {number} từ con, nhưng phòng thực hành chỉ hiện được nhiều nhất {most} từ con; hãy rút ngắn câu."
+    ),
     "The alignment of this sentence is not known; use a sentence from /v1/examples.": (
         "Không biết gióng hàng từ của câu này; hãy dùng một câu trong /v1/examples."
     ),

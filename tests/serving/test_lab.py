@@ -16,6 +16,7 @@ from served_runs import LIMITS
 
 import nmt
 from nmt.config.nodes import read_yaml
+from nmt.decoding.id_search import Hypothesis
 from nmt.insight.attribution_maps import METHODS
 from nmt.insight.known_alignments import agreement, aligned_pairs
 from nmt.maps.links import MapSelector
@@ -105,6 +106,23 @@ def test_a_stream_ends_with_an_error_after_a_defect(client: TestClient, monkeypa
     monkeypatch.setattr("nmt.serving.streams.watched_search", fails)
     sentence = "Internal error; the server's log has the details."
     assert events(client, TEXT) == [("error", {"error": sentence, "status": 500})]
+
+
+def test_a_translation_that_is_too_long_to_be_shown_is_no_fault_of_the_target(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = Hypothesis([5] * 200, -1.0, -1.0)
+    monkeypatch.setattr("nmt.serving.streams.watched_search", lambda *_: [found])
+    monkeypatch.setattr("nmt.serving.answers.best_translation", lambda *_, **__: found.ids)
+    told = "The translation has 200 pieces, but the lab shows at most 199; shorten the sentence."
+    assert events(client, TEXT) == [("error", {"error": told, "status": 400})]
+    for path, more in (("attend", {}), ("score", {}), ("intervene", {"changes": [{"temperature": 2.0}]})):
+        answer = client.post(f"/v1/{path}", json={**TEXT, **more})
+        assert (answer.status_code, answer.json()) == (400, {"error": told})
+    answer = client.post("/v1/attend", json=TEXT, headers={"accept-language": "vi"})
+    assert answer.json()["error"] == (
+        "Bản dịch có 200 từ con, nhưng phòng thực hành chỉ hiện được nhiều nhất 199 từ con; hãy rút ngắn câu."
+    )
 
 
 def test_a_prefix_is_kept_and_a_taken_piece_goes_on(client: TestClient) -> None:
