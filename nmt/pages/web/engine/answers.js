@@ -249,6 +249,12 @@ export const ANSWERS = {
     return { ids: shownIds(first.ids), text: normalize(run.target.decode(first.ids)), score: first.score, unknown_characters: run.source.unknownIn(read), unknown_words: run.words ? unknownWords(run.words, read) : [] };
   },
 
+  async line(run, question, _, pause) {
+    const source = sourceIds(run, question);
+    const [{ ids }] = await searched(run, source, readingOf(run, source), question, { observe: pause });
+    return normalize(run.target.decode(ids));
+  },
+
   async attend(run, question, _, pause) {
     const { source, target } = await pairOf(run, question, pause);
     return forcedTranslation(run, source, target, forcedOf(run, source, target));
