@@ -70,10 +70,10 @@ async function translateFile(file) {
   element["file-save"].hidden = !translated.length;
 }
 
-/** The translation of a line. If the engine is busy, the line waits for its turn. @param {import("../engine/interface.js").Question} question @param {AbortSignal} signal */
+/** The translation of a line. If the engine is busy, the line waits for its turn. @param {Parameters<typeof engine.line>[0]} question @param {AbortSignal} signal */
 async function translateLine(question, signal) {
   for (let attempt = 1; ; attempt++) {
-    try { return (await engine.translate(question, signal, () => {})).text; } catch (error) {
+    try { return await engine.line(question, signal); } catch (error) {
       if (!(error instanceof Busy) || attempt === MOST_ATTEMPTS) throw error;
       await pause(1000 * error.seconds, signal);
     }
