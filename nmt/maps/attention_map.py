@@ -68,6 +68,13 @@ class AttentionMap:
         mask = visible_by_site(self.site, self.weights.shape[-2:]) if self.mask is None else self.mask
         return mask[None, None]
 
+    @property
+    def sides(self) -> tuple[str, str]:
+        """What the rows and the columns are, such as 'target' and 'source'."""
+        site = SITES.get(self.site)
+        # 'context' is the only site that is not in the table.
+        return (site.rows, site.columns) if site else ("target", "earlier sentences")
+
     def plot(
         self,
         layer: int | None = None,
@@ -89,7 +96,7 @@ class AttentionMap:
         return plot_map(self, layer, head, row=row, words=words, title=title, axes=axes)
 
     def to_frame(self, row: Literal["predicts", "reads"] = "predicts") -> "pandas.DataFrame":
-        """A table with a row for each weight: site, layer, head, row, column, target and source piece, and weight.
+        """A table with a row for each weight: site, layer, head, row and column with their labels, and weight.
 
         An attribution also has its signed values. Raises Mistake if pandas is not installed.
         """

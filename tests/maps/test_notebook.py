@@ -114,20 +114,45 @@ def test_a_map_is_drawn_on_axes_that_are_returned() -> None:
     assert item.plot(row="reads", axes=given) is given
     assert [label.get_text() for label in given.get_yticklabels()] == [BOS, "chúng", "<i>"]
     pyplot.close("all")
+    assert (given.get_ylabel(), given.get_xlabel()) == ("target", "source")
     with pytest.raises(Mistake, match="head is 3; this map has 3, counted from 0"):
         item.plot(head=3)
+
+
+@pytest.mark.parametrize(
+    ("site", "rows", "columns", "in_vietnamese"),
+    [
+        ("encoder_self", "source", "source", "hàng: nguồn, cột: nguồn"),
+        ("decoder_self", "target", "target", "hàng: đích, cột: đích"),
+        ("encoder_words", "source", "earlier source", "hàng: nguồn, cột: nguồn của các câu trước"),
+        ("context", "target", "earlier sentences", "hàng: đích, cột: các câu trước"),
+    ],
+)
+def test_rows_and_columns_are_called_what_they_are_at_the_site(
+    site: str, rows: str, columns: str, in_vietnamese: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from matplotlib import pyplot
+
+    item = AttentionMap(site, cross().weights, SOURCE, SOURCE, SOURCE)
+    axes = item.plot()
+    assert (axes.get_ylabel(), axes.get_xlabel()) == (rows, columns)
+    pyplot.close("all")
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
+    assert f"rows: {rows}, columns: {columns};" in item._repr_html_()
+    monkeypatch.setenv("LC_ALL", "vi_VN.UTF-8")
+    assert f"{in_vietnamese};" in item._repr_html_()
 
 
 def test_a_map_becomes_a_table_with_a_row_for_each_weight() -> None:
     item = cross()
     frame = item.to_frame()
-    assert list(frame.columns) == ["site", "layer", "head", "row", "column", "target", "source", "weight"]
+    assert list(frame.columns) == ["site", "layer", "head", "row", "row_label", "column", "column_label", "weight"]
     assert len(frame) == item.weights.size
     one = frame.query("layer == 1 and head == 2").pivot(index="row", columns="column", values="weight")
     np.testing.assert_array_equal(one.to_numpy(), item.weights[1, 2])
-    assert list(frame.target[:5]) == [*["▁chú"] * 4, "ng"]
-    assert list(frame.source[:4]) == SOURCE
-    assert list(item.to_frame("reads").target[:1]) == [BOS]
+    assert list(frame.row_label[:5]) == [*["▁chú"] * 4, "ng"]
+    assert list(frame.column_label[:4]) == SOURCE
+    assert list(item.to_frame("reads").row_label[:1]) == [BOS]
     signed = AttentionMap("cross", item.weights, item.inputs, item.outputs, item.columns, attribution=-item.weights)
     assert (signed.to_frame().attribution == -signed.to_frame().weight).all()
 
