@@ -124,6 +124,8 @@ def test_settings_that_a_method_cannot_use_are_refused(here: Path) -> None:
         chosen_method(trained, "integrated_gradients", steps=0)
     with pytest.raises(Mistake, match="method=gradient_x_input needs gradients, which precision=int8 does not support"):
         chosen_method(trained._replace(precision="int8"), "gradient_x_input")
+    with pytest.raises(Mistake, match=r"method=integrated_gradients needs precision=float32; use that, or method=occ"):
+        chosen_method(trained._replace(precision="bfloat16"), "integrated_gradients")
 
 
 def test_mistakes_on_the_command_line_are_refused(here: Path, tmp_path: Path) -> None:
