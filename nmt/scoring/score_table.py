@@ -27,7 +27,8 @@ from nmt.text.lines import read_lines
 logger = logging.getLogger(__name__)
 
 SIGNIFICANT = 0.05
-_OF_ONE_RUN = ("run", "job", "seed")
+_NAMES = ("run", "output", "system")
+"""Columns that name a row."""
 _SCORES = ("BLEU", "chrF2", "TER")
 _NOT_IN_PAPERS = ("job", "TER", "parameters", "tokens/s", "sentences/s", "MiB")
 
@@ -325,10 +326,14 @@ def _for_paper(name: str, cell: Cell) -> Cell:
 
 
 def by_setting(systems: Sequence[System]) -> list[Setting]:
-    """The systems grouped by their settings other than the seed; empty if no settings were run with several seeds."""
+    """The systems grouped by their settings other than the seed; empty if no settings were run with several seeds.
+
+    A file of translations, which has no seed, keeps its name and is a group of its own.
+    """
     groups: dict[tuple[tuple[str, str], ...], list[System]] = {}
     for system in systems:
-        settings = tuple((key, value) for key, value in system.settings.items() if key not in _OF_ONE_RUN)
+        of_one_run = ("job", "seed", *_NAMES) if "seed" in system.settings else ()
+        settings = tuple((key, value) for key, value in system.settings.items() if key not in of_one_run)
         groups.setdefault(settings, []).append(system)
     if "seed" not in systems[0].settings or all(len(group) == 1 for group in groups.values()):
         return []
@@ -354,7 +359,7 @@ def _section(caption: str, rows: Sequence[tuple[Mapping[str, str], Mapping[str, 
 
 
 def _name(settings: Mapping[str, str]) -> str:
-    parts = [value if key in ("run", "output") else f"{key} {value}" for key, value in settings.items() if value]
+    parts = [value if key in _NAMES else f"{key} {value}" for key, value in settings.items() if value]
     return ", ".join(parts)
 
 

@@ -80,6 +80,15 @@ def test_seeds_of_equal_settings_are_grouped() -> None:
     assert by_setting([system({"scorer": "dot"}), system({"scorer": "none"})]) == []
 
 
+def test_seeds_are_grouped_beside_a_file_of_translations(tmp_path: Path) -> None:
+    runs = [system({"system": f"runs/{seed}", "seed": seed}, drop) for seed, drop in (("1", 1), ("2", 3))]
+    file = system({"system": "other.vi"}, 14)
+    assert by_setting([*runs, file]) == [Setting({}, runs), Setting({"system": "other.vi"}, [file])]
+    comparison = write_comparison([*runs, file], [REFERENCES], tmp_path)
+    assert list(comparison.sections["comparison_means"].rows) == ["all settings are equal", "other.vi"]
+    assert list(comparison.sections["comparison"].rows) == ["runs/1, seed 1", "runs/2, seed 2", "other.vi"]
+
+
 def test_a_setting_has_the_mean_and_deviation_of_its_seeds_and_one_p() -> None:
     table = setting_section(by_setting(three()), [1.0, 0.25]).table
     assert table.header == ["scorer", "seeds", "BLEU", "p", "chrF2", "TER", "perplexity"]
