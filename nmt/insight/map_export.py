@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from nmt.config.keys import leaves
 from nmt.config.nodes import Node
 from nmt.data.corpus import read_parallel
 from nmt.data.documents import NO_CONTEXT, ContextWindow, earlier_pairs
@@ -90,14 +91,17 @@ def export_maps(
     The targets are the lines of the target file or all hypotheses of the search; a pretrained encoder has none.
     `documents` is a file that says which document each line belongs to. `sites` and `made_by` go into the manifest.
     `drawn` says that the maps will be drawn, which takes long if there are many. If `in_context` is false, each pair is
-    read without the sentences before it. Raises Mistake if no line has maps, and for a target given to an encoder.
+    read without the sentences before it. Raises Mistake if no line has maps, and for a target, documents or a search
+    given to an encoder.
     """
     limits = {"source": run.model.max_source}
     if isinstance(run, LoadedEncoder):
-        if paths.target is not None:
-            raise Mistake(
-                f"target is {paths.target}, but {run.directory.path} is a pretrained encoder: leave out target."
-            )
+        searched = any(value is not None for value in leaves(search).values())
+        for key, given in (("target", paths.target), ("documents", documents), ("search", searched or None)):
+            if given is not None:
+                raise Mistake(
+                    f"{key} has no effect on {run.directory.path}, which is a pretrained encoder: leave out {key}."
+                )
         style = tone_marks_of_file(paths.source, run.settings.tokenizer.tone_marks)
         tokenizer = run.tokenizers.source.in_style(style)
         sources = tokenizer.encode_all([normalize(line) for line in read_lines(paths.source)])
