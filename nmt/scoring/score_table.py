@@ -133,9 +133,17 @@ class Comparison(NamedTuple):
 
 
 def run_system(
-    path: Path, device: str, split: str, settings: Mapping[str, str], references: list[list[str]] | None = None
+    path: Path,
+    device: str,
+    split: str,
+    settings: Mapping[str, str],
+    references: list[list[str]] | None = None,
+    *,
+    command: str | None = None,
 ) -> tuple[System, list[list[str]]]:
     """A run as a system, and its references. The run is evaluated unless its scores are up to date.
+
+    `command` is recorded with the scores of an evaluation.
 
     Raises whatever `load_run` raises, and Mistake if the run's references differ from the given ones.
     """
@@ -149,7 +157,7 @@ def run_system(
     stored = stored_scores(run, test_set)
     if stored is None:
         logger.info("Evaluating %s", path)
-        score_runs([run], test_set)
+        score_runs([run], test_set, command=command)
     hypotheses, scores = stored or (read_lines(test_set.out / HYPOTHESES), read_json(test_set.out / SCORES))
     return System(dict(settings), hypotheses, scores, run.directory.metrics()), test_set.references
 
@@ -214,11 +222,15 @@ def write_comparison(
     references: Sequence[Sequence[str]],
     out: Path,
     without_result: Mapping[str, str] | None = None,
+    *,
+    command: str | None = None,
+    test_set: Mapping[str, Any] | None = None,
 ) -> Comparison:
     """Compares systems, and writes the comparison to the folder `out` as Markdown, CSV, LaTeX, JSON and a chart.
 
     If some settings were run with several seeds, p compares settings; otherwise it compares systems. `without_result`
-    gives the reason why a job has no row. Raises Mistake if the BLEU scores are not comparable.
+    gives the reason why a job has no row. `command` and `test_set`, the split or the reference files, are recorded.
+    Raises Mistake if the BLEU scores are not comparable.
     """
     of_tokens = {scored_on_tokens(system) for system in systems}
     if len(of_tokens) > 1:
@@ -261,6 +273,8 @@ def write_comparison(
     )
     write_text(out / "sentences.csv", _sentences(systems, references).csv())
     record = {
+        "command": command,
+        "test_set": test_set,
         "systems": [
             {
                 "settings": system.settings,
