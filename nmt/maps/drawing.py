@@ -5,7 +5,7 @@ import logging
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -294,18 +294,17 @@ def _alignments(folder: MapFolder, drawing: Drawing, target: Path) -> Iterator[s
 
 
 def _diagnostics(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequence[int]) -> Iterator[str]:
-    """Writes three tables: the drawn maps and all heads at the drawn sites, for each sentence, and the heads' means."""
+    """Writes three tables of the drawn sites: the drawn maps and all heads, for each sentence, and the heads' means."""
     of_drawn_maps: list[HeadDiagnostics] = []
     of_heads: list[HeadDiagnostics] = []
     for sentence in folder.sentences(lines):
-        of_heads += per_sentence([sentence])
-        for item in sentence.maps:
-            if item.site in drawing.drawn_sites:
-                of_drawn_maps += [
-                    of_one_map(sentence, item, layer=layer, head=head)
-                    for layer, head in drawing.layers_and_heads(item.weights)
-                ]
-    of_drawn_sites = [row for row in of_heads if row.site in drawing.drawn_sites]
+        drawn = replace(sentence, maps=[item for item in sentence.maps if item.site in drawing.drawn_sites])
+        of_heads += per_sentence([drawn])
+        for item in drawn.maps:
+            of_drawn_maps += [
+                of_one_map(sentence, item, layer=layer, head=head)
+                for layer, head in drawing.layers_and_heads(item.weights)
+            ]
 
     def cells(row: HeadDiagnostics) -> list[str]:
         layer, head = ("mean" if part is None else str(part) for part in (row.layer, row.head))
@@ -318,7 +317,7 @@ def _diagnostics(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequence
             ["line", "rank", *measured],
             [[str(row.line), str(row.rank), *cells(row)] for row in worst_first(rows, drawing.sort_by)],
         )
-        for name, rows in (("sentence_diagnostics", of_drawn_maps), ("diagnostics", of_drawn_sites))
+        for name, rows in (("sentence_diagnostics", of_drawn_maps), ("diagnostics", of_heads))
     }
     tables["heads"] = Table(measured, [cells(row) for row in worst_first(per_head(of_heads), drawing.sort_by)])
     for name, table in tables.items():
