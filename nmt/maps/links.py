@@ -85,11 +85,11 @@ def check_links(path: Path, alignments: Sequence[Alignment], sources: Sequence[s
 def rates(predicted: Sequence[Collection[Link]], gold: Sequence[Alignment]) -> Rates:
     """Alignment error rate 1 - (|A n S| + |A n P|) / (|A| + |S|), precision |A n P| / |A| and recall |A n S| / |S|.
 
-    A are the predicted, S the sure and P the possible links of the whole corpus. Raises Mistake if the numbers of
-    sentences differ, or if there is neither a predicted nor a sure link.
+    A are the predicted, S the sure and P the possible links of the whole corpus. Raises Mistake if there is
+    neither a predicted nor a sure link.
     """
     if len(predicted) != len(gold):
-        raise Mistake(
+        raise ValueError(
             f"{len(predicted)} predicted but {len(gold)} gold alignments: every sentence pair needs one of each."
         )
     in_sure = in_possible = of_predicted = of_sure = 0
