@@ -35,8 +35,8 @@ class Intervention:
     """A change to the attention at one site.
 
     `change` replaces weights, and may be limited to a head and to some steps. The other fields change all heads and
-    steps: `temperature` divides the scores, `normalizer` turns them into weights, and `half_width` sets D of the
-    window; a global window becomes a local-m window.
+    steps: `temperature` divides the scores (and with them the log of a renormalized Gaussian), `normalizer` turns them
+    into weights, and `half_width` sets D of the window; a global window becomes a local-m window.
     """
 
     change: Change | None = None
