@@ -138,7 +138,7 @@ def selected_word_map(
     return word_map(selected(weights, choice.layer, choice.head), source_pieces, target_pieces, row=choice.row)
 
 
-def table(
+def rates_of_maps(
     weights: Sequence[Float[np.ndarray, "layers heads _ _"]],
     source_pieces: Sequence[Sequence[str]],
     target_pieces: Sequence[Sequence[str]],
@@ -169,7 +169,8 @@ def table(
 def best(choices: Mapping[MapSelector, Rates]) -> MapSelector:
     """The choice with the lowest error rate; on a tie, the first one.
 
-    `table` lists `predicts` before `reads`, the mean of all before the layers, and a layer's mean before its heads.
+    `rates_of_maps` lists `predicts` before `reads`, the mean of all before the layers, and a layer's mean before its
+    heads.
     """
     return min(choices, key=lambda choice: choices[choice].aer)
 

@@ -21,9 +21,9 @@ from nmt.maps.links import (
     check_links,
     diagonal_links,
     rates,
+    rates_of_maps,
     read_alignments,
     selected_word_map,
-    table,
 )
 from nmt.maps.symmetrization import LINKS, all_links
 from nmt.maps.words import merge_pieces
@@ -108,7 +108,7 @@ def alignment_error(run: LoadedRun, gold: Gold, valid: Gold | None, batch_tokens
 
     Without `valid`, it uses the row that predicts the piece, the last layer and the mean of its heads.
     """
-    return chosen_links(*cross_maps(run, gold, valid, batch_tokens))
+    return alignment_quality(*cross_maps(run, gold, valid, batch_tokens))
 
 
 def cross_maps(
@@ -124,9 +124,9 @@ def cross_maps(
     return maps, _maps(run, valid, batch_tokens, make_maps)
 
 
-def chosen_links(maps: MapsWithGold, valid: MapsWithGold | None) -> AlignmentQuality:
+def alignment_quality(maps: MapsWithGold, valid: MapsWithGold | None) -> AlignmentQuality:
     """The rates for the row, layer and head that score best on the validation maps, if there are any."""
-    rates_of, valid_rates_of = table(*maps), table(*valid) if valid else {}
+    rates_of, valid_rates_of = rates_of_maps(*maps), rates_of_maps(*valid) if valid else {}
     sides = zip(maps.source_pieces, maps.target_pieces, strict=True)
     diagonal = rates([diagonal_links(*(len(merge_pieces(side)) for side in pair)) for pair in sides], maps.gold)
     if valid_rates_of:
