@@ -7,7 +7,7 @@ from torch.nn.functional import pad
 
 from nmt.attention import Attention
 from nmt.attention.scorers import Additive, Concat, Gaussian
-from nmt.insight.sentence_pair import check_index, check_site, forced_log_probs
+from nmt.insight.sentence_pair import check_index, check_site, step_log_probs
 from nmt.maps.attention_map import site_labels
 from nmt.runs.load import LoadedRun
 
@@ -51,7 +51,7 @@ class Cells(NamedTuple):
 def cells(run: LoadedRun, source: list[int], target: list[int], site: str, layer: int, head: int, row: int) -> Cells:
     """One row of a map of a sentence pair; `source` and `target` are ids without BOS and EOS.
 
-    Raises Mistake for a site, layer, head or row that does not exist, and whatever `forced_log_probs` raises.
+    Raises Mistake for a site, layer, head or row that does not exist, and whatever `step_log_probs` raises.
     """
     sites = run.model.sentence_sites
     check_site(site, sites)
@@ -110,7 +110,7 @@ def _calls(run: LoadedRun, attention: Attention, source: list[int], target: list
 
     hook = attention.register_forward_pre_hook(keep)
     try:
-        forced_log_probs(run, source, target)
+        step_log_probs(run, source, target)
     finally:
         hook.remove()
     return seen
