@@ -60,7 +60,7 @@ def test_the_command_writes_the_maps_and_every_format(run: str, tmp_path: Path) 
     made_from, site = folder.manifest["made_from"], folder.manifest["sites"]["cross"]
     assert (made_from["method"], made_from["contrast"], made_from["steps"]) == ("occlusion", "h", None)
     assert (site["layers"], site["heads"]) == (1, 1)
-    assert site["asks"] == "log p of the piece that the step predicts, minus log p(h)"
+    assert site["queries"] == "log p of the piece that the step predicts, minus log p(h)"
     [expected] = nmt.load(run, device="cpu").attribute(SOURCES[:1], TARGETS[:1], method="occlusion", contrast="h")[0]
     item = next(folder.sentences([1])).site("cross")
     # Differences of log-probabilities of some -6 nats in float32; a batch of other sentences rounds them differently.
