@@ -1,10 +1,9 @@
 """Ablation of attention heads: how much log-probability and BLEU a run loses without what one head computes."""
 
-import inspect
 import itertools
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import torch
@@ -195,22 +194,17 @@ def mean_queries(
     sums: dict[Attention, Any] = {}
     counts: dict[Attention, int] = {}
 
-    forward = inspect.signature(Attention.forward)
-
-    def add(attention: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
-        given = forward.bind(attention, *arguments, **keywords).arguments
+    def add(attention: Attention, arguments: Mapping[str, Any]) -> None:
         # A DocumentModel also passes the earlier sentences through the same attentions, padded to equal lengths and
         # unwatched: these queries would count padding, and each sentence once for every sentence that follows it.
-        if given.get("watch") is None:
+        if arguments["watch"] is None:
             return
-        queries = given["queries"]
+        queries = arguments["queries"]
         sums[attention] = sums.get(attention, 0) + queries.double().sum(dim=(0, 2))
         counts[attention] = counts.get(attention, 0) + queries.shape[0] * queries.shape[2]
 
     attentions = [attention for layers in run.model.sites.values() for attention in layers]
-    with ExitStack() as hooks, torch.inference_mode():
-        for attention in attentions:
-            hooks.callback(attention.register_forward_pre_hook(add, with_kwargs=True).remove)
+    with watched_calls(attentions, add), torch.inference_mode():
         # One sentence at a time, so that the mean does not include padding.
         for _, batch in readable_batches([run], sources, targets, 1, earlier):
             on_device = batch.to(run.device)
