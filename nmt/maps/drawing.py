@@ -22,20 +22,11 @@ from nmt.maps.plots import DPI, FONT, Look, check_look, heat_map, heat_map_grid,
 from nmt.maps.symmetrization import LINKS, all_links, pharaoh
 from nmt.maps.words import LabeledMap, PieceRow, labeled, spaced
 from nmt.pace import Pace
+from nmt.sites import SITES
 from nmt.tables import Table
 
 logger = logging.getLogger(__name__)
 
-TITLES = {
-    "encoder_self": "Self-attention of the encoder",
-    "decoder_self": "Self-attention of the decoder",
-    "cross": "Cross attention",
-    "encoder_words": "Attention of the encoder to earlier words",
-    "decoder_words": "Attention of the decoder to earlier words",
-    "encoder_sentences": "Attention of the encoder to earlier sentences",
-    "decoder_sentences": "Attention of the decoder to earlier sentences",
-}
-"""What a picture of each site is called."""
 METHOD_TITLES = {
     "gradient_x_input": "Gradient × input",
     "integrated_gradients": "Integrated gradients",
@@ -144,7 +135,7 @@ class Drawing:
     def quantity(self, site: str) -> str:
         """What the weights at a site are, in a title."""
         method = self.sites[site].get("method")
-        return TITLES[site] if method is None else METHOD_TITLES.get(method, method)
+        return SITES[site].title if method is None else METHOD_TITLES.get(method, method)
 
     def look(self, site: str, line: int, rank: int, detail: str) -> Look:
         """How a picture of a site looks. A picture for print has no title, because it will have a caption."""
