@@ -187,6 +187,19 @@ def selected_sites(site: str, known: Iterable[str]) -> list[str]:
     return known if site == "all" else [site]
 
 
+def check_layer_or_head(name: str, index: int | None, number: int, site: str) -> None:
+    """Raises Mistake unless `index` is one of a site's `number` layers or heads; None means their mean."""
+    if index is not None and not 0 <= index < number:
+        raise Mistake(
+            f"{name} is {index}; {site} has {numbered(name, number)}: choose one, or leave it out for the mean."
+        )
+
+
+def numbered(name: str, number: int) -> str:
+    """So many things counted from 0, such as 'layers 0 to 2' or 'only layer 0'."""
+    return f"{name}s 0 to {number - 1}" if number > 1 else f"only {name} 0"
+
+
 def selected(
     weights: Float[np.ndarray, "layers heads *map"], layer: int | None, head: int | None
 ) -> Float[np.ndarray, "*map"]:

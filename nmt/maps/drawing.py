@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from nmt.errors import Mistake
 from nmt.files import atomic_write, subfolder, write_text
-from nmt.maps.attention_map import SentenceMaps, selected, selected_sites
+from nmt.maps.attention_map import SentenceMaps, check_layer_or_head, selected, selected_sites
 from nmt.maps.diagnostics import HeadDiagnostics, Measures, of_one_map, per_head, per_sentence, worst_first
 from nmt.maps.links import MapSelector, selected_word_map
 from nmt.maps.map_files import MapFolder, file_stem
@@ -86,12 +86,8 @@ class Drawing:
         check_look(self.font, self.palette)
         for site in self.drawn_sites:
             for key, value in (("layer", self.layer), ("head", self.head)):
-                number = self.sites[site][f"{key}s"]
-                if isinstance(value, int) and value >= number:
-                    available = f"{key}s 0 to {number - 1}" if number > 1 else f"only {key} 0"
-                    raise Mistake(
-                        f"{key} is {value}; {site} has {available}: choose one, or leave it out for the mean."
-                    )
+                if value != "all":
+                    check_layer_or_head(key, value, self.sites[site][f"{key}s"], site)
 
     @property
     def drawn_sites(self) -> list[str]:

@@ -13,7 +13,7 @@ from jaxtyping import Float
 from PIL import Image
 
 from nmt.errors import Mistake
-from nmt.maps.attention_map import BOS, EOS, AttentionMap, selected
+from nmt.maps.attention_map import BOS, EOS, AttentionMap, check_layer_or_head, selected
 from nmt.maps.words import PieceRow, labeled, text_of
 
 if TYPE_CHECKING:
@@ -110,8 +110,8 @@ def plot_map(
 
     from nmt.maps.plots import Look, draw_on
 
-    _check("layer", layer, item.weights.shape[0])
-    _check("head", head, item.weights.shape[1])
+    check_layer_or_head("layer", layer, item.weights.shape[0], item.site)
+    check_layer_or_head("head", head, item.weights.shape[1], item.site)
     shown = labeled(item, row, words=words)
     weights = selected(shown.weights, layer, head)
     if axes is None:
@@ -143,14 +143,6 @@ def frame_of(item: AttentionMap, row: PieceRow = "predicts") -> "pandas.DataFram
     if item.attribution is not None:
         values["attribution"] = item.attribution.ravel()
     return pandas.DataFrame(values)
-
-
-def _check(name: str, index: int | None, number: int) -> None:
-    if index is not None and not 0 <= index < number:
-        available = f"0 to {number - 1}" if number > 1 else "0"
-        raise Mistake(
-            f"{name} is {index}; this map has {number}, counted from 0: use {available}, or None for the mean."
-        )
 
 
 def _pair_html(number: int, maps: Sequence[AttentionMap]) -> str:

@@ -115,7 +115,7 @@ def test_a_map_is_drawn_on_axes_that_are_returned() -> None:
     assert [label.get_text() for label in given.get_yticklabels()] == [BOS, "chúng", "<i>"]
     pyplot.close("all")
     assert (given.get_ylabel(), given.get_xlabel()) == ("target", "source")
-    with pytest.raises(Mistake, match="head is 3; this map has 3, counted from 0"):
+    with pytest.raises(Mistake, match="head is 3; cross has heads 0 to 2: choose one, or leave it out for the mean"):
         item.plot(head=3)
 
 
@@ -165,8 +165,10 @@ def test_without_pandas_a_sentence_names_the_remedy(monkeypatch: pytest.MonkeyPa
 
 def test_a_layer_that_a_map_lacks_is_refused_with_those_that_it_has() -> None:
     for layer in (-1, 2):
-        expected = rf"^layer is {layer}; this map has 2, counted from 0: use 0 to 1, or None for the mean\.$"
+        expected = rf"^layer is {layer}; cross has layers 0 to 1: choose one, or leave it out for the mean\.$"
         with pytest.raises(Mistake, match=expected):
             cross().plot(layer=layer)
-    with pytest.raises(Mistake, match=r"^head is 1; this map has 1, counted from 0: use 0, or None for the mean\.$"):
+    with pytest.raises(
+        Mistake, match=r"^head is 1; cross has only head 0: choose one, or leave it out for the mean\.$"
+    ):
         cross(1, 1).plot(head=1)
