@@ -121,7 +121,7 @@ def ablate(
         for tokenizer, texts in zip(run.tokenizers, (sources, references[0]), strict=True)
     )
     pairs = list(zip(*encoded, strict=True))
-    earlier = None if documents is None else earlier_pairs(documents, pairs, run.window, measured)
+    earlier = None if documents is None else earlier_pairs(documents, pairs, run.context_window, measured)
     source_ids, target_ids = ([pairs[line][side] for line in measured] for side in (0, 1))
     measured_references = [[texts[line] for line in measured] for texts in references]
 

@@ -139,7 +139,7 @@ def split_test_set(run: LoadedRun, name: str, out: str | None = None, remedy: st
     gold = gold_file(run, known[name])
     test_set = _test_set(run, pairs, [pairs.target], gold, folder, is_tokenized(data.tokenized, pairs.target))
     test_set = replace(test_set, origin=origin)
-    if not run.window.sentences:
+    if not run.context_window.sentences:
         return test_set
     if not check_documents(known[name], run.direction):
         logger.warning("%s has no document boundaries (PREFIX.doc): each line is read by itself.", known[name])
@@ -178,7 +178,7 @@ def _stored_test_set(run: LoadedRun, file: Path, out: Path) -> TestSet:
         valid_gold=None,
         out=out,
         tokenized=is_tokenized(run.settings.data.tokenized, references[0]),
-        documents=documents if run.window.sentences and len(documents) == len(lines) else None,
+        documents=documents if run.context_window.sentences and len(documents) == len(lines) else None,
         stored=True,
     )
 
