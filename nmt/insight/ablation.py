@@ -17,6 +17,7 @@ from nmt.data.documents import check_named, earlier_pairs
 from nmt.data.example import TokenizedPair
 from nmt.errors import Mistake
 from nmt.evaluation.scores import headline_metrics
+from nmt.insight.attention_calls import watched_calls
 from nmt.maps.attention_map import selected_sites
 from nmt.pace import Pace
 from nmt.runs.forced_batches import log_probs_of_ids, readable_batches

@@ -96,9 +96,9 @@ def export_maps(
     """
     limits = {"source": run.model.max_source}
     if isinstance(run, LoadedEncoder):
-        searched = any(value is not None for value in leaves(search).values())
-        for key, given in (("target", paths.target), ("documents", documents), ("search", searched or None)):
-            if given is not None:
+        asked = any(value is not None for value in leaves(search).values())
+        for key, given in (("target", paths.target), ("documents", documents), ("search", asked)):
+            if given:
                 raise Mistake(
                     f"{key} has no effect on {run.directory.path}, which is a pretrained encoder: leave out {key}."
                 )
