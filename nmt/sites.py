@@ -22,6 +22,14 @@ class Site:
     """The option that gives a model this site; '' for cross attention, which every translation model has."""
 
     @property
+    def title(self) -> str:
+        """What a picture of its maps is called."""
+        stack, _, level = self.name.partition("_")  # 'encoder' or 'decoder', and 'self', 'words' or 'sentences'
+        if self.of_one_side:
+            return f"Self-attention of the {stack}"
+        return f"Attention of the {stack} to earlier {level}" if self.of_document else "Cross attention"
+
+    @property
     def of_one_side(self) -> bool:
         """Whether rows and columns are the same positions, as in self-attention."""
         return self.rows == self.columns

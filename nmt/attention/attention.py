@@ -123,6 +123,8 @@ def _last_positions(weights: Weights) -> Int[Tensor, "1 queries"]:
     """The positions of the queries in self-attention.
 
     They are the positions of the last keys, because search caches all earlier keys and passes only the newest query.
+    At the sites that attend to earlier sentences, whose keys are not those of the queries' own sentence, the numbers
+    have no meaning: edits there must not be limited to `steps`.
     """
     queries, keys = weights.shape[-2:]
     return torch.arange(keys - queries, keys, device=weights.device).unsqueeze(0)

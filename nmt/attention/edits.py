@@ -145,7 +145,10 @@ class OfHead(Change):
 
 
 class Tempered(Normalizer):
-    """normalizer(scores / temperature): a temperature above 1 makes the weights more even, one below 1 sharper."""
+    """normalizer(scores / temperature): a temperature above 1 makes the weights more even, one below 1 sharper.
+
+    The scores of a local-p window with `renormalize` contain the logarithm of its Gaussian, which is divided too.
+    """
 
     def __init__(self, normalizer: Normalizer, temperature: float) -> None:
         super().__init__()

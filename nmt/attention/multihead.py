@@ -52,7 +52,7 @@ class MultiHeadAttention(nn.Module):
         positions: Int[Tensor, "#batch queries"] | None = None,
         watch: SiteWatch | None = None,
     ) -> Float[Tensor, "batch queries key_dim"]:
-        """Attends from `inputs` to `memory`; `positions` are the target positions of the inputs.
+        """Attends from `inputs` to `memory`; `positions` are those of the inputs in their own sentence.
 
         `watch` receives the weights of all heads.
         """
@@ -84,7 +84,7 @@ class SingleHeadAttention(nn.Module):
         positions: Int[Tensor, "#batch queries"] | None = None,
         watch: SiteWatch | None = None,
     ) -> Float[Tensor, "batch queries key_dim"]:
-        """Attends from `inputs` to `memory`; `positions` are the target positions of the inputs.
+        """Attends from `inputs` to `memory`; `positions` are those of the inputs in their own sentence.
 
         `watch` receives the weights.
         """

@@ -17,7 +17,9 @@ Mask = Bool[Tensor, "..."]
 
 
 class QueryStates(NamedTuple):
-    """The queries as a window sees them: their states before the split into heads, and their target positions."""
+    """The queries as a window sees them: their states before the split into heads, and the positions in their own
+    sentence, from 0.
+    """
 
     states: Float[Tensor, "batch queries state_dim"]
     positions: Int[Tensor, "#batch queries"]

@@ -15,7 +15,7 @@ from nmt.cli.configs import Composed, choices_in, composed_config, is_group, one
 from nmt.cli.overrides import jobs_of_sweep, parsed
 from nmt.cli.settings_class import settings_class
 from nmt.config.job import Job
-from nmt.config.keys import normal_form
+from nmt.config.keys import normal_form, value_at
 from nmt.config.nodes import CONFIGS, Config
 from nmt.config.schema import check_node, validated
 from nmt.errors import Mistake
@@ -33,14 +33,20 @@ def job_of(name: str, arguments: Sequence[str], typed: Sequence[str], sweep_dir:
         raise Mistake("sweep_dir is only for a sweep: add -m, or write run_dir= for a single run.")
     groups = [override for override in overrides if is_group(override)]
     # Values outside the nodes can be defaults within them: trainer.max_steps is the default of schedule.steps.
-    nodes = {key for key in config if isinstance(getattr(settings, key, None), dict)}
+    nodes = {key: config[key] for key in config if isinstance(getattr(settings, key, None), dict)}
+    if isinstance(context_model := value_at(config, "context.model"), dict):
+        nodes["context.model"] = context_model
+    inside = tuple(f"{key}." for key in nodes)
     outside = [
-        override for override in overrides if override in groups or override.key_or_group.split(".")[0] not in nodes
+        override for override in overrides if override in groups or not f"{override.key_or_group}.".startswith(inside)
     ]
     defaults = plain_config(composed_config(name, outside), whole=False)
-    for key, node in config.items():
-        if isinstance(node, dict) and "_target_" in node and isinstance(defaults.get(key), dict):
-            check_node(key, node, defaults[key])
+    for key, node in nodes.items():
+        default = value_at(defaults, key)
+        if "_target_" in node and isinstance(default, dict):
+            # A document model may lack the attention at one of its sides.
+            omitted = [side for side in ("encoder", "decoder") if key == "context.model" and node.get(side) is None]
+            check_node(key, node, default | dict.fromkeys(omitted))
     values = [override.key_or_group for override in overrides if override not in groups]
     return Job(
         config=config,

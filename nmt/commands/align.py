@@ -10,7 +10,7 @@ from nmt.insight.attribution_maps import ATTENTION, map_maker
 from nmt.maps.links import Rates
 from nmt.paths import folder_to_write
 from nmt.runs.load import load_run
-from nmt.scoring.alignment_error import chosen_links, cross_maps, gold_file, rates_by_way
+from nmt.scoring.alignment_error import alignment_quality, cross_maps, gold_file, rates_by_way
 from nmt.scoring.test_sets import chosen_test_set
 from nmt.tables import Cell, Table
 
@@ -44,20 +44,20 @@ def align(job: Job[AlignSettings]) -> None:
         )
     make_maps = map_maker(run, settings.method)
     maps, valid = cross_maps(run, test_set.gold, test_set.valid_gold, settings.batch_tokens, make_maps)
-    links = chosen_links(maps, valid)
-    by_valid = links.valid_table or links.table
-    diagonal = _cells(links.diagonal)
+    quality = alignment_quality(maps, valid)
+    by_valid = quality.valid_table or quality.table
+    diagonal = _cells(quality.diagonal)
     map_rows: list[list[Cell]] = []
-    for selector in sorted(links.table, key=lambda selector: by_valid[selector].aer):
+    for selector in sorted(quality.table, key=lambda selector: by_valid[selector].aer):
         layer, head = ("mean" if part is None else str(part) for part in (selector.layer, selector.head))
-        valid_aer = f"{links.valid_table[selector].aer:.3f}" if links.valid_table else ""
-        map_rows.append([selector.row, layer, head, valid_aer, *_cells(links.table[selector])])
+        valid_aer = f"{quality.valid_table[selector].aer:.3f}" if quality.valid_table else ""
+        map_rows.append([selector.row, layer, head, valid_aer, *_cells(quality.table[selector])])
     maps_table = Table(["row", "layer", "head", "AER valid", *_RATES], [*map_rows, ["diagonal", "", "", "", *diagonal]])
-    ways = rates_by_way(maps, links.choice, settings.threshold)
+    ways = rates_by_way(maps, quality.choice, settings.threshold)
     way_rows = [[way, *(_cells(rates) if rates else [""] * len(_RATES))] for way, rates in ways.items()]
     links_table = Table(["links", *_RATES], [*way_rows, ["diagonal", *diagonal]])
     print(maps_table.markdown())
-    print(f"Chosen map: AER {links.rates.aer:.3f} {links.note}")
+    print(f"Chosen map: AER {quality.rates.aer:.3f} {quality.note}")
     print(links_table.markdown())
     out = folder_to_write("out", test_set.out)
     for name, table in {"alignment": maps_table, "alignment_links": links_table}.items():

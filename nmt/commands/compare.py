@@ -1,5 +1,7 @@
 """nmt.compare: several runs, files of translations, or both in one table with paired significance tests."""
 
+from typing import Any
+
 from nmt.commands.compare_settings import CompareSettings
 from nmt.config.job import Job
 from nmt.evaluation.sanity import looks_tokenized
@@ -18,6 +20,7 @@ def compare(job: Job[CompareSettings]) -> None:
         named = reference_files(settings.reference or [])
         references = [*named.values()]
         systems = file_systems(settings.outputs, named, column="output", tokenized=looks_tokenized(references[0]))
+        test_set: dict[str, Any] = {"split": None, "references": [*named]}
     else:
         column = "system" if settings.outputs else "run"
         runs = [RunDirectory(named_run(path)) for path in settings.run_dirs]
@@ -32,7 +35,9 @@ def compare(job: Job[CompareSettings]) -> None:
         for number, run in enumerate(runs):
             described = {key: values[number] for key, values in columns.items()}
             # The first run reads the references; the others must have the same ones.
-            system, references = run_system(run.path, settings.device, settings.split, described, references or None)
+            system, references = run_system(
+                run.path, settings.device, settings.split, described, references or None, command=job.command
+            )
             systems.append(system)
         [reference] = references  # a split has one
         systems += file_systems(
@@ -41,4 +46,6 @@ def compare(job: Job[CompareSettings]) -> None:
             column=column,
             tokenized=scored_on_tokens(systems[0]),
         )
-    print(write_comparison(systems, references, folder_to_write("out", settings.out)).printed())
+        test_set = {"split": settings.split}
+    out = folder_to_write("out", settings.out)
+    print(write_comparison(systems, references, out, command=job.command, test_set=test_set).printed())

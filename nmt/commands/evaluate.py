@@ -46,6 +46,7 @@ def evaluate(job: Job[EvaluateSettings]) -> None:
         comet=comet,
         engine=engine,
         workers=settings.workers,
+        command=job.command,
     )
     width = max(len(score.name) for score in result.scores)
     for score in result.scores:

@@ -16,7 +16,7 @@ def sweep_report(records: Sequence[JobRecord]) -> str:
     A run whose references differ from those of the first run has no result either.
     """
     columns = varying_overrides(records)
-    systems, without_result, references, compared = [], {}, None, list[Path]()
+    systems, without_result, references, compared, split = [], {}, None, list[Path](), ""
     for index, record in enumerate(records):
         differing = {key: values[index] for key, values in columns.items()}
         run = RunDirectory(Path(record.folder))
@@ -37,7 +37,8 @@ def sweep_report(records: Sequence[JobRecord]) -> str:
             without_result[name] = f"not compared: {error}"
     if references is None:
         return "\n".join(["No job has a result:", "", *(f"- {job}: {why}" for job, why in without_result.items())])
-    return write_comparison(systems, references, compared[0].parent, without_result).printed()
+    test_set = {"split": split}
+    return write_comparison(systems, references, compared[0].parent, without_result, test_set=test_set).printed()
 
 
 def varying_overrides(records: Sequence[JobRecord]) -> dict[str, list[str]]:

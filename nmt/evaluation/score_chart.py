@@ -8,7 +8,6 @@ from matplotlib import colormaps
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from nmt.errors import Mistake
 from nmt.files import atomic_write
 
 _INK = "#333333"
@@ -26,10 +25,10 @@ def shortened(names: Sequence[str]) -> list[str]:
 def score_bars(names: Sequence[str], scores: Sequence[tuple[float, float, float]], path: Path) -> None:
     """Writes a PNG with one bar per system, the first on top; a score is a value with the ends of its interval.
 
-    Raises Mistake if there are no systems, or if the numbers of names and scores differ.
+    Raises ValueError if there are no systems, or if the numbers of names and scores differ.
     """
     if not names or len(names) != len(scores):
-        raise Mistake(f"{len(names)} names and {len(scores)} scores; every system needs one of each.")
+        raise ValueError(f"{len(names)} names and {len(scores)} scores; every system needs one of each.")
     values, lows, highs = (np.array(column) for column in zip(*scores, strict=True))
     figure = Figure(figsize=(7, 0.9 + 0.36 * len(names)), layout="constrained")
     FigureCanvasAgg(figure)

@@ -62,7 +62,7 @@ def require_plain_transformer(run: LoadedRun, format: str) -> Transformer:
 
 def require_no_context(run: LoadedRun, format: str) -> None:
     """Raises Unsupported for a run that reads earlier sentences."""
-    if run.window.sentences:
+    if run.context_window.sentences:
         raise Unsupported(
             f"{format} supports only models that read one sentence, but {run.directory.path} also reads earlier "
             "ones (context): export the run that it started from, or one trained with context=none."

@@ -99,7 +99,7 @@ def page_data(runs: Sequence[PageRun], quantization: str) -> bytes:
 def _require_supported(run: LoadedRun) -> None:
     path, model = run.directory.path, run.model
     serve = f"use python -m nmt.serve {shlex.quote(f'run_dirs=[{path}]')}"
-    if run.window.sentences:
+    if run.context_window.sentences:
         raise Mistake(f"A page does not support models that read documents (context), such as {path}; {serve} instead.")
     if run.precision != "float32":
         raise Mistake(

@@ -36,7 +36,7 @@ _MEASUREMENT = 1  # to be raised if older measurements are no longer valid
 _PRECISIONS: Mapping[str, Sequence[str]] = {"torch": get_args(Precision), "ctranslate2": ENGINE_PRECISIONS}
 _WARM_UP = 8  # sentences that are translated before the time is measured
 _PASSES = 2  # times that all sentences are translated
-_VARIABLES = ("NMT_PLAIN", "ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA")
+_VARIABLES = ("ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA")
 
 logger = logging.getLogger(__name__)
 

@@ -1,10 +1,9 @@
 """Ablation of attention heads: how much log-probability and BLEU a run loses without what one head computes."""
 
-import inspect
 import itertools
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import torch
@@ -18,6 +17,7 @@ from nmt.data.documents import check_named, earlier_pairs
 from nmt.data.example import TokenizedPair
 from nmt.errors import Mistake
 from nmt.evaluation.scores import headline_metrics
+from nmt.insight.attention_calls import watched_calls
 from nmt.maps.attention_map import selected_sites
 from nmt.pace import Pace
 from nmt.runs.forced_batches import log_probs_of_ids, readable_batches
@@ -122,7 +122,7 @@ def ablate(
         for tokenizer, texts in zip(run.tokenizers, (sources, references[0]), strict=True)
     )
     pairs = list(zip(*encoded, strict=True))
-    earlier = None if documents is None else earlier_pairs(documents, pairs, run.window, measured)
+    earlier = None if documents is None else earlier_pairs(documents, pairs, run.context_window, measured)
     source_ids, target_ids = ([pairs[line][side] for line in measured] for side in (0, 1))
     measured_references = [[texts[line] for line in measured] for texts in references]
 
@@ -195,22 +195,17 @@ def mean_queries(
     sums: dict[Attention, Any] = {}
     counts: dict[Attention, int] = {}
 
-    forward = inspect.signature(Attention.forward)
-
-    def add(attention: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
-        given = forward.bind(attention, *arguments, **keywords).arguments
+    def add(attention: Attention, arguments: Mapping[str, Any]) -> None:
         # A DocumentModel also passes the earlier sentences through the same attentions, padded to equal lengths and
         # unwatched: these queries would count padding, and each sentence once for every sentence that follows it.
-        if given.get("watch") is None:
+        if arguments["watch"] is None:
             return
-        queries = given["queries"]
+        queries = arguments["queries"]
         sums[attention] = sums.get(attention, 0) + queries.double().sum(dim=(0, 2))
         counts[attention] = counts.get(attention, 0) + queries.shape[0] * queries.shape[2]
 
     attentions = [attention for layers in run.model.sites.values() for attention in layers]
-    with ExitStack() as hooks, torch.inference_mode():
-        for attention in attentions:
-            hooks.callback(attention.register_forward_pre_hook(add, with_kwargs=True).remove)
+    with watched_calls(attentions, add), torch.inference_mode():
         # One sentence at a time, so that the mean does not include padding.
         for _, batch in readable_batches([run], sources, targets, 1, earlier):
             on_device = batch.to(run.device)

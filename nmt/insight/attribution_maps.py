@@ -59,6 +59,11 @@ def chosen_method(
                 name=name,
             )
         )
+    # The rounding errors of bfloat16 exceed the tolerance, so nearly every interval would be halved to the end.
+    if name == "integrated_gradients" and run.precision != "float32":
+        raise Mistake(
+            TemplatedMessage("method=integrated_gradients needs precision=float32; use that, or method=occlusion.")
+        )
     settings: dict[str, Any] = {}
     if contrast is not None:
         if name == "value_zeroing":

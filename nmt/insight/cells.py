@@ -1,13 +1,14 @@
 """The numbers behind one row of an attention map, from the query and the keys to the context vector."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import torch
 from torch.nn.functional import pad
 
-from nmt.attention import Attention
 from nmt.attention.scorers import Additive, Concat, Gaussian
-from nmt.insight.sentence_pair import check_index, check_site, forced_log_probs
+from nmt.insight.attention_calls import watched_calls
+from nmt.insight.sentence_pair import check_index, check_site, step_log_probs
 from nmt.maps.attention_map import site_labels
 from nmt.runs.load import LoadedRun
 
@@ -51,7 +52,7 @@ class Cells(NamedTuple):
 def cells(run: LoadedRun, source: list[int], target: list[int], site: str, layer: int, head: int, row: int) -> Cells:
     """One row of a map of a sentence pair; `source` and `target` are ids without BOS and EOS.
 
-    Raises Mistake for a site, layer, head or row that does not exist, and whatever `forced_log_probs` raises.
+    Raises Mistake for a site, layer, head or row that does not exist, and whatever `step_log_probs` raises.
     """
     sites = run.model.sentence_sites
     check_site(site, sites)
@@ -62,19 +63,22 @@ def cells(run: LoadedRun, source: list[int], target: list[int], site: str, layer
     check_index("head", head, layers[0].num_heads, site)
     check_index("row", row, len(labels.inputs), site)
     attention = layers[layer]
-    calls = _calls(run, attention, source, target)
+    calls: list[Mapping[str, Any]] = []
+    with watched_calls([attention], lambda _, arguments: calls.append(arguments)):
+        step_log_probs(run, source, target)
     # A recurrent decoder calls its attention once per step, a Transformer once for all steps.
-    queries, own_keys, _, mask, asking = calls[row] if len(calls) > 1 else calls[0]
+    call = calls[row] if len(calls) > 1 else calls[0]
+    queries, query_states = call["queries"], call["query_states"]
     index = 0 if len(calls) > 1 else row
     # A later step of an LSTMN has the keys that this one does not see.
-    _, keys, values, *_ = calls[-1]
-    mask = pad(mask, (0, keys.shape[2] - own_keys.shape[2]))
+    keys, values = calls[-1]["keys"], calls[-1]["values"]
+    mask = pad(call["mask"], (0, keys.shape[2] - call["keys"].shape[2]))
     with torch.inference_mode():
-        view = attention.window(mask, asking)
+        view = attention.window(mask, query_states)
         projected = attention.scorer.project_queries(queries)
         vectors = attention.scorer.key_vectors(keys)
         scores = attention.scorer.score(projected, keys)
-        context, weights = attention.attend(queries, keys, values, mask, asking)
+        context, weights = attention.attend(queries, keys, values, mask, query_states)
     allowed = view.mask.expand(weights.shape)[0, head, index]
     prior = None if view.log_prior is None else view.log_prior[0, head, index].tolist()
     center = None if view.center is None else float(view.center.expand(1, attention.num_heads, -1, -1)[0, head, index])
@@ -86,8 +90,8 @@ def cells(run: LoadedRun, source: list[int], target: list[int], site: str, layer
         window=type(attention.window).__name__,
         row=labels.inputs[row],
         columns=labels.columns,
-        query=projected[0, min(head, projected.shape[1] - 1), index, :width].tolist(),
-        keys=vectors[0, min(head, vectors.shape[1] - 1), :, :width].tolist(),
+        query=projected[0, head, index, :width].tolist(),
+        keys=vectors[0, head, :, :width].tolist(),
         vector=attention.scorer.vector[head].tolist() if isinstance(attention.scorer, (Additive, Concat)) else None,
         scores=scores[0, head, index].tolist(),
         allowed=allowed.tolist(),
@@ -95,22 +99,6 @@ def cells(run: LoadedRun, source: list[int], target: list[int], site: str, layer
         renormalized=view.renormalized,
         center=center,
         weights=weights[0, head, index].tolist(),
-        values=values[0, min(head, values.shape[1] - 1)].tolist(),
+        values=values[0, head].tolist(),
         context=context[0, head, index].tolist(),
     )
-
-
-def _calls(run: LoadedRun, attention: Attention, source: list[int], target: list[int]) -> list[Any]:
-    """The arguments of each call to an Attention while the model reads a sentence pair."""
-    seen: list[Any] = []
-
-    def keep(module: Any, arguments: tuple[Any, ...]) -> None:
-        queries, keys, values, mask, asking = (*arguments, None)[:5]
-        seen.append((queries, keys, values, mask, asking))
-
-    hook = attention.register_forward_pre_hook(keep)
-    try:
-        forced_log_probs(run, source, target)
-    finally:
-        hook.remove()
-    return seen

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from nmt.errors import Mistake
-from nmt.maps.attention_map import AttentionMap, LocalWindow, SentenceMaps
+from nmt.maps.attention_map import AttentionMap, LocalWindow, SentenceMaps, numbered
 
 
 @dataclass(frozen=True)
@@ -60,10 +60,9 @@ def chosen_maps(
     numbers = sorted(set(layers))
     for site, about in chosen.items():
         if numbers[-1] >= about["layers"]:
-            available = f"layers 0 to {about['layers'] - 1}" if about["layers"] > 1 else "only layer 0"
             raise Mistake(
-                f"layers contains {numbers[-1]}, but {site} has {available}: choose some of these, or leave out the "
-                "site with sites=[...]."
+                f"layers contains {numbers[-1]}, but {site} has {numbered('layer', about['layers'])}: choose some of "
+                "these, or leave out the site with sites=[...]."
             )
     return ChosenMaps(
         {site: {**about, "layers": len(numbers), "layers_of_model": numbers} for site, about in chosen.items()}, numbers

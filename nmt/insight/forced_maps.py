@@ -44,7 +44,9 @@ def first_ranked(
 def forced_maps(run: LoadedRun, pairs: Sequence[IdPair], batch_tokens: int) -> Iterator[SentenceMaps]:
     """The maps of each pair, longest first; a pair that has an empty side or is too long for the model has none."""
     pairs = [pair for pair in pairs if pair.source and pair.target]
-    examples = [run.window(Example(index, pair.source, pair.target, pair.earlier)) for index, pair in enumerate(pairs)]
+    examples = [
+        run.context_window(Example(index, pair.source, pair.target, pair.earlier)) for index, pair in enumerate(pairs)
+    ]
     sides = [[getattr(example, name) for example in examples] for name in ("source", "target", "earlier")]
     pieces = [tokenizer.pieces for tokenizer in run.tokenizers]
     for indices, batch in readable_batches([run], sides[0], sides[1], batch_tokens, sides[2]):

@@ -11,8 +11,6 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import torch
-
 from nmt.attention import Attention
 from nmt.attention.edits import Change, Edit, Given, OfHead, Scaled, Tempered, with_parts
 from nmt.attention.normalizers import Normalizer
@@ -20,14 +18,10 @@ from nmt.attention.sizes import LARGEST_WIDTH
 from nmt.attention.windows import Global, LocalM, Window
 from nmt.decoding.stepwise import Observe
 from nmt.errors import Mistake, TemplatedMessage
-from nmt.insight.sentence_pair import best_translation, check_index, check_length, check_site, forced_log_probs
-from nmt.maps.attention_map import EOS, AttentionMap
-from nmt.maps.recorder import Recorder
+from nmt.insight.sentence_pair import Decoded, best_translation, check_index, check_length, check_site, decoded_pair
 from nmt.models import Seq2Seq
 from nmt.runs.load import LoadedRun
 from nmt.sites import SITES
-from nmt.text import EOS as EOS_ID
-from nmt.text import normalize
 
 
 @dataclass(frozen=True)
@@ -35,8 +29,8 @@ class Intervention:
     """A change to the attention at one site.
 
     `change` replaces weights, and may be limited to a head and to some steps. The other fields change all heads and
-    steps: `temperature` divides the scores, `normalizer` turns them into weights, and `half_width` sets D of the
-    window; a global window becomes a local-m window.
+    steps: `temperature` divides the scores (and with them the log of a renormalized Gaussian), `normalizer` turns them
+    into weights, and `half_width` sets D of the window; a global window becomes a local-m window.
     """
 
     change: Change | None = None
@@ -57,24 +51,6 @@ class Intervention:
         """The first piece of the translation that the change can affect."""
         later = self.steps is not None and SITES[self.site].rows == "target"
         return min(self.steps or (0,)) if later else 0
-
-
-class Decoded(NamedTuple):
-    """A translation, with its log-probabilities and the attention maps from forced decoding."""
-
-    text: str
-    ids: list[int]
-    """Without EOS."""
-    pieces: list[str]
-    """With EOS."""
-    log_probs: list[float]
-    """log p of each piece given the ones before it, in nats."""
-    maps: list[AttentionMap]
-
-    @property
-    def log_prob(self) -> float:
-        """log p(translation | source), in nats."""
-        return math.fsum(self.log_probs)
 
 
 class InterventionEffect(NamedTuple):
@@ -126,24 +102,13 @@ def intervene(
     first = min((intervention.first_step for intervention in interventions), default=0)
     kept = [*target[:first], *prefix[first:]]
 
-    intact = forced(run, source, target)
+    intact = decoded_pair(run, source, target)
     for item in intact.maps:
         _check_keys([change for change in interventions if change.site == item.site], len(item.columns))
     with intervened(run.model, interventions):
-        same = forced(run, source, target)
-        changed = forced(run, source, best_translation(run, source, kept, search, observe))
+        same = decoded_pair(run, source, target)
+        changed = decoded_pair(run, source, best_translation(run, source, kept, search, observe))
     return InterventionEffect(run.tokenizers.source.pieces(source), intact, same, changed)
-
-
-def forced(run: LoadedRun, source: list[int], target: list[int]) -> Decoded:
-    """A translation with its log-probabilities and maps. Raises whatever `forced_log_probs` raises."""
-    recorder = Recorder()
-    log_probs = forced_log_probs(run, source, target, recorder)
-    chosen = log_probs[torch.arange(len(log_probs)), torch.tensor([*target, EOS_ID])]
-    pieces = run.tokenizers.target.pieces(target)
-    maps = recorder.sentence(0, run.tokenizers.source.pieces(source), pieces)
-    text = normalize(run.tokenizers.target.decode(target))
-    return Decoded(text, list(target), [*pieces, EOS], chosen.tolist(), maps)
 
 
 def _selected(model: Seq2Seq, intervention: Intervention) -> list[Attention]:

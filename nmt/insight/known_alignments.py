@@ -10,8 +10,7 @@ from jaxtyping import Float
 from nmt.config.direction import Direction
 from nmt.data.corpus import alignment_file, corpus_files
 from nmt.errors import Mistake, TemplatedMessage
-from nmt.insight.interventions import forced
-from nmt.insight.sentence_pair import check_index
+from nmt.insight.sentence_pair import check_index, decoded_pair
 from nmt.maps.links import (
     Alignment,
     Link,
@@ -94,7 +93,7 @@ def agreement(run: LoadedRun, pair: AlignedPair, choice: MapSelector, guess: Seq
             )
     tokenizers = run.tokenizers
     source, target = tokenizers.source.encode(pair.source), tokenizers.target.encode(pair.target)
-    cross = next(item for item in forced(run, source, target).maps if item.site == "cross")
+    cross = next(item for item in decoded_pair(run, source, target).maps if item.site == "cross")
     pieces = tokenizers.source.pieces(source), tokenizers.target.pieces(target)
     layers, heads = cross.weights.shape[:2]
     check_index("layer", choice.layer, layers, "cross")

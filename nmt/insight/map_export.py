@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from nmt.config.keys import leaves
 from nmt.config.nodes import Node
 from nmt.data.corpus import read_parallel
 from nmt.data.documents import NO_CONTEXT, ContextWindow, earlier_pairs
@@ -90,14 +91,17 @@ def export_maps(
     The targets are the lines of the target file or all hypotheses of the search; a pretrained encoder has none.
     `documents` is a file that says which document each line belongs to. `sites` and `made_by` go into the manifest.
     `drawn` says that the maps will be drawn, which takes long if there are many. If `in_context` is false, each pair is
-    read without the sentences before it. Raises Mistake if no line has maps, and for a target given to an encoder.
+    read without the sentences before it. Raises Mistake if no line has maps, and for a target, documents or a search
+    given to an encoder.
     """
     limits = {"source": run.model.max_source}
     if isinstance(run, LoadedEncoder):
-        if paths.target is not None:
-            raise Mistake(
-                f"target is {paths.target}, but {run.directory.path} is a pretrained encoder: leave out target."
-            )
+        asked = any(value is not None for value in leaves(search).values())
+        for key, given in (("target", paths.target), ("documents", documents), ("search", asked)):
+            if given:
+                raise Mistake(
+                    f"{key} has no effect on {run.directory.path}, which is a pretrained encoder: leave out {key}."
+                )
         style = tone_marks_of_file(paths.source, run.settings.tokenizer.tone_marks)
         tokenizer = run.tokenizers.source.in_style(style)
         sources = tokenizer.encode_all([normalize(line) for line in read_lines(paths.source)])
@@ -108,9 +112,9 @@ def export_maps(
         pairs = _pairs(run, paths, search, documents, max_tokens, batch_tokens)
         searched = None if paths.target else search_config(run.settings.search, search)
         origin = {**described_files(paths.source, paths.target), "search": searched}
-    window = NO_CONTEXT if isinstance(run, LoadedEncoder) else run.window
+    context_window = NO_CONTEXT if isinstance(run, LoadedEncoder) else run.context_window
     read = pairs if in_context else [pair._replace(earlier=()) for pair in pairs]
-    reasons = [_why_left_out(pair, window, limits, max_tokens) for pair in read]
+    reasons = [_why_left_out(pair, context_window, limits, max_tokens) for pair in read]
     readable = [pair for pair, reason in zip(pairs, reasons, strict=True) if not reason]
     left_out = [(pair, reason) for pair, reason in zip(pairs, reasons, strict=True) if reason]
     if not readable:
@@ -158,7 +162,7 @@ def _pairs(
     numbers = documents_to_read(run, documents, len(sources))
     if targets:
         given = list(zip(sources, targets[0], strict=True))
-        earlier = None if numbers is None else earlier_pairs(numbers, given, run.window)
+        earlier = None if numbers is None else earlier_pairs(numbers, given, run.context_window)
         return first_ranked(sources, targets[0], earlier)
     # A line that is too long for a map is not translated, unless later lines of its document may read it.
     searched = sources if numbers is not None else [ids if len(ids) < max_tokens else [] for ids in sources]
@@ -175,13 +179,15 @@ def _pairs(
     return pairs
 
 
-def _why_left_out(pair: IdPair, window: ContextWindow, limits: Mapping[str, int | None], max_tokens: int) -> str:
+def _why_left_out(
+    pair: IdPair, context_window: ContextWindow, limits: Mapping[str, int | None], max_tokens: int
+) -> str:
     """Why a pair gets no maps, or ''. Lengths are limited because a map grows with their product.
 
-    `window` says how the model reads the earlier pairs; earlier sources that are joined to the source count as part of
-    it. `limits` gives the longest input of the model for each side that it reads.
+    `context_window` says how the model reads the earlier pairs; earlier sources that are joined to the source count as
+    part of it. `limits` gives the longest input of the model for each side that it reads.
     """
-    example = window(Example(0, pair.source, pair.target, pair.earlier))
+    example = context_window(Example(0, pair.source, pair.target, pair.earlier))
     for side, own, read in (("source", pair.source, example.source), ("target", pair.target, example.target)):
         if side not in limits:
             continue
@@ -194,7 +200,7 @@ def _why_left_out(pair: IdPair, window: ContextWindow, limits: Mapping[str, int 
         if limit is not None and len(read) >= limit:
             return f"{pieces}, more than the {limit} that the model reads"
     for pair_before in example.earlier:
-        for side, ids in zip(limits, window.sides_read(pair_before), strict=False):
+        for side, ids in zip(limits, context_window.sides_read(pair_before), strict=False):
             limit = limits[side]
             if limit is not None and len(ids) >= limit:
                 return (

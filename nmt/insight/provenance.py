@@ -17,7 +17,7 @@ def described_sites(model: Attending) -> dict[str, dict[str, Any]]:
         site: {
             "layers": len(attentions),
             "heads": attentions[0].num_heads,
-            "asks": model.queries[site],
+            "queries": model.queries[site],
             "rows": SITES[site].rows,
             "columns": SITES[site].columns,
             **_parts(attentions[0]),
@@ -29,15 +29,15 @@ def described_sites(model: Attending) -> dict[str, dict[str, Any]]:
 def described_attribution(method: str, contrast: str | None) -> dict[str, dict[str, Any]]:
     """The site of an attribution map, with one layer and head; its rows are the predicted pieces."""
     if method == "p_cxmi":
-        asks = "log p of the piece that the step predicts, given the earlier sentences, minus log p without them"
-        description = {"layers": 1, "heads": 1, "asks": asks, "rows": "target", "columns": "earlier sentences"}
+        queries = "log p of the piece that the step predicts, given the earlier sentences, minus log p without them"
+        description = {"layers": 1, "heads": 1, "queries": queries, "rows": "target", "columns": "earlier sentences"}
         return {"context": {**description, "method": method, "contrast": None}}
-    asks = "log p of the piece that the step predicts"
+    queries = "log p of the piece that the step predicts"
     if method == "value_zeroing":
-        asks = "the input to the output layer at the step"
+        queries = "the input to the output layer at the step"
     elif contrast is not None:
-        asks += f", minus log p({contrast})"
-    description = {"layers": 1, "heads": 1, "asks": asks, "rows": "target", "columns": "source"}
+        queries += f", minus log p({contrast})"
+    description = {"layers": 1, "heads": 1, "queries": queries, "rows": "target", "columns": "source"}
     return {"cross": {**description, "method": method, "contrast": contrast}}
 
 

@@ -1,10 +1,11 @@
-"""A run applied to one sentence: its own translation, and its log-probabilities of a given translation.
+"""A run applied to one sentence: its own translation, and its log-probabilities and maps of a given translation.
 
 Sources, targets and prefixes are ids without BOS and EOS.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -14,9 +15,31 @@ from nmt.data.batch import collate
 from nmt.data.example import Example
 from nmt.decoding.stepwise import Observe
 from nmt.errors import Mistake, TemplatedMessage
+from nmt.maps.attention_map import EOS, AttentionMap
+from nmt.maps.recorder import Recorder
 from nmt.models.base import Watch
 from nmt.runs.load import LoadedRun
 from nmt.runs.search import build_translator
+from nmt.text import EOS as EOS_ID
+from nmt.text import normalize
+
+
+class Decoded(NamedTuple):
+    """A translation, with its log-probabilities and the attention maps from forced decoding."""
+
+    text: str
+    ids: list[int]
+    """Without EOS."""
+    pieces: list[str]
+    """With EOS."""
+    log_probs: list[float]
+    """log p of each piece given the ones before it, in nats."""
+    maps: list[AttentionMap]
+
+    @property
+    def log_prob(self) -> float:
+        """log p(translation | source), in nats."""
+        return math.fsum(self.log_probs)
 
 
 def best_translation(
@@ -35,7 +58,7 @@ def best_translation(
     return build_translator([run], settings, observe=observe).search_ids([source], [prefix])[0][0].ids
 
 
-def forced_log_probs(
+def step_log_probs(
     run: LoadedRun, source: list[int], target: list[int], watch: Watch | None = None
 ) -> Float[Tensor, "target vocab"]:
     """log p of every piece at each position of a given target, EOS included, in nats.
@@ -50,6 +73,17 @@ def forced_log_probs(
     with torch.inference_mode():
         log_probs: Tensor = run.model(*inputs, watch=watch).float().log_softmax(dim=-1)[0]
     return log_probs
+
+
+def decoded_pair(run: LoadedRun, source: list[int], target: list[int]) -> Decoded:
+    """A translation with its log-probabilities and maps. Raises whatever `step_log_probs` raises."""
+    recorder = Recorder()
+    log_probs = step_log_probs(run, source, target, recorder)
+    chosen = log_probs[torch.arange(len(log_probs)), torch.tensor([*target, EOS_ID])]
+    pieces = run.tokenizers.target.pieces(target)
+    maps = recorder.sentence(0, run.tokenizers.source.pieces(source), pieces)
+    text = normalize(run.tokenizers.target.decode(target))
+    return Decoded(text, list(target), [*pieces, EOS], chosen.tolist(), maps)
 
 
 def check_length(side: str, ids: Sequence[int], most: int | None, least: int = 1) -> None:

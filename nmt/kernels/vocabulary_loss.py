@@ -120,7 +120,8 @@ class LinearLoss(torch.autograd.Function):
         # All parts share one buffer: on the CPU, allocating memory takes longer than the computation.
         rounded = [weight.new_empty(min(part, len(targets)), len(weight), dtype=dtype) for _ in passes]
         # This is a separate buffer, because `rounded` still holds logits that are needed later.
-        exact = [torch.empty_like(some[:block], dtype=torch.promote_types(dtype, torch.float32)) for some in rounded]
+        exact_dtype = torch.promote_types(dtype, torch.float32)
+        exact = [torch.empty_like(buffer[:block], dtype=exact_dtype) for buffer in rounded]
         loss = exact[0].new_zeros(())
         grad_weight, grad_bias = torch.zeros_like(weight), None if bias is None else torch.zeros_like(bias)
         # These are at least as precise as `dtype`: small gradients would underflow in float16 before they are scaled.
@@ -128,16 +129,16 @@ class LinearLoss(torch.autograd.Function):
         for start in range(0, len(targets), part):
             y = targets[start : start + part]
             inputs = [features[start : start + part].to(dtype) for features in passes]
-            logits = [torch.mm(x, columns, out=some[: len(y)]) for x, some in zip(inputs, rounded, strict=True)]
+            logits = [torch.mm(x, columns, out=buffer[: len(y)]) for x, buffer in zip(inputs, rounded, strict=True)]
             for first in range(0, len(y), block):
-                some = [of_pass[first : first + block] for of_pass in logits]
-                exact_logits = _exact(some, exact, bias)
+                block_logits = [of_pass[first : first + block] for of_pass in logits]
+                exact_logits = _exact(block_logits, exact, bias)
                 losses = rule(exact_logits, y[first : first + block])  # leaves the gradients in exact_logits
                 # Not a product with 0: the loss of padding could be infinite.
                 left_out = None if kept is None else ~kept[start + first : start + first + len(losses)]
                 loss += (losses if left_out is None else losses.masked_fill(left_out, 0)).sum()
                 if wanted:
-                    _keep(exact_logits, some, left_out, grad_bias)
+                    _store_gradients(exact_logits, block_logits, left_out, grad_bias)
             # `logits` holds the gradients now.
             if wanted:
                 for x, gradient, grad_features in zip(inputs, logits, grad_passes, strict=True):
@@ -156,14 +157,14 @@ class LinearLoss(torch.autograd.Function):
 
 def _exact(logits: Sequence[Logits], memory: Sequence[Tensor], bias: Tensor | None) -> list[Logits]:
     """logits + bias, written to `memory` in its dtype."""
-    exact = [some[: len(rows)].copy_(rows) for some, rows in zip(memory, logits, strict=True)]
+    exact = [buffer[: len(rows)].copy_(rows) for buffer, rows in zip(memory, logits, strict=True)]
     if bias is not None:
         for rows in exact:
             rows += bias
     return exact
 
 
-def _keep(
+def _store_gradients(
     gradients: Sequence[Logits], logits: Sequence[Logits], left_out: Kept | None, grad_bias: Tensor | None
 ) -> None:
     """Overwrites logits with their gradients, and adds the gradients to that of the bias; tokens left out get 0."""

@@ -68,6 +68,13 @@ class AttentionMap:
         mask = visible_by_site(self.site, self.weights.shape[-2:]) if self.mask is None else self.mask
         return mask[None, None]
 
+    @property
+    def sides(self) -> tuple[str, str]:
+        """What the rows and the columns are, such as 'target' and 'source'."""
+        site = SITES.get(self.site)
+        # 'context' is the only site that is not in the table.
+        return (site.rows, site.columns) if site else ("target", "earlier sentences")
+
     def plot(
         self,
         layer: int | None = None,
@@ -89,7 +96,7 @@ class AttentionMap:
         return plot_map(self, layer, head, row=row, words=words, title=title, axes=axes)
 
     def to_frame(self, row: Literal["predicts", "reads"] = "predicts") -> "pandas.DataFrame":
-        """A table with a row for each weight: site, layer, head, row, column, target and source piece, and weight.
+        """A table with a row for each weight: site, layer, head, row and column with their labels, and weight.
 
         An attribution also has its signed values. Raises Mistake if pandas is not installed.
         """
@@ -178,6 +185,19 @@ def selected_sites(site: str, known: Iterable[str]) -> list[str]:
     if site not in (*known, "all"):
         raise Mistake(f"This model has no attention at site '{site}', only at {', '.join(known)}; choose one, or all.")
     return known if site == "all" else [site]
+
+
+def check_layer_or_head(name: str, index: int | None, number: int, site: str) -> None:
+    """Raises Mistake unless `index` is one of a site's `number` layers or heads; None means their mean."""
+    if index is not None and not 0 <= index < number:
+        raise Mistake(
+            f"{name} is {index}; {site} has {numbered(name, number)}: choose one, or leave it out for the mean."
+        )
+
+
+def numbered(name: str, number: int) -> str:
+    """So many things counted from 0, such as 'layers 0 to 2' or 'only layer 0'."""
+    return f"{name}s 0 to {number - 1}" if number > 1 else f"only {name} 0"
 
 
 def selected(

@@ -5,7 +5,7 @@ import logging
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from nmt.errors import Mistake
 from nmt.files import atomic_write, subfolder, write_text
-from nmt.maps.attention_map import SentenceMaps, selected, selected_sites
+from nmt.maps.attention_map import SentenceMaps, check_layer_or_head, selected, selected_sites
 from nmt.maps.diagnostics import HeadDiagnostics, Measures, of_one_map, per_head, per_sentence, worst_first
 from nmt.maps.links import MapSelector, selected_word_map
 from nmt.maps.map_files import MapFolder, file_stem
@@ -22,20 +22,11 @@ from nmt.maps.plots import DPI, FONT, Look, check_look, heat_map, heat_map_grid,
 from nmt.maps.symmetrization import LINKS, all_links, pharaoh
 from nmt.maps.words import LabeledMap, PieceRow, labeled, spaced
 from nmt.pace import Pace
+from nmt.sites import SITES
 from nmt.tables import Table
 
 logger = logging.getLogger(__name__)
 
-TITLES = {
-    "encoder_self": "Self-attention of the encoder",
-    "decoder_self": "Self-attention of the decoder",
-    "cross": "Cross attention",
-    "encoder_words": "Attention of the encoder to earlier words",
-    "decoder_words": "Attention of the decoder to earlier words",
-    "encoder_sentences": "Attention of the encoder to earlier sentences",
-    "decoder_sentences": "Attention of the decoder to earlier sentences",
-}
-"""What a picture of each site is called."""
 METHOD_TITLES = {
     "gradient_x_input": "Gradient × input",
     "integrated_gradients": "Integrated gradients",
@@ -95,12 +86,8 @@ class Drawing:
         check_look(self.font, self.palette)
         for site in self.drawn_sites:
             for key, value in (("layer", self.layer), ("head", self.head)):
-                number = self.sites[site][f"{key}s"]
-                if isinstance(value, int) and value >= number:
-                    available = f"{key}s 0 to {number - 1}" if number > 1 else f"only {key} 0"
-                    raise Mistake(
-                        f"{key} is {value}; {site} has {available}: choose one, or leave it out for the mean."
-                    )
+                if value != "all":
+                    check_layer_or_head(key, value, self.sites[site][f"{key}s"], site)
 
     @property
     def drawn_sites(self) -> list[str]:
@@ -144,7 +131,7 @@ class Drawing:
     def quantity(self, site: str) -> str:
         """What the weights at a site are, in a title."""
         method = self.sites[site].get("method")
-        return TITLES[site] if method is None else METHOD_TITLES.get(method, method)
+        return SITES[site].title if method is None else METHOD_TITLES.get(method, method)
 
     def look(self, site: str, line: int, rank: int, detail: str) -> Look:
         """How a picture of a site looks. A picture for print has no title, because it will have a caption."""
@@ -294,18 +281,17 @@ def _alignments(folder: MapFolder, drawing: Drawing, target: Path) -> Iterator[s
 
 
 def _diagnostics(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequence[int]) -> Iterator[str]:
-    """Writes three tables: the drawn maps and all heads at the drawn sites, for each sentence, and the heads' means."""
+    """Writes three tables of the drawn sites: the drawn maps and all heads, for each sentence, and the heads' means."""
     of_drawn_maps: list[HeadDiagnostics] = []
     of_heads: list[HeadDiagnostics] = []
     for sentence in folder.sentences(lines):
-        of_heads += per_sentence([sentence])
-        for item in sentence.maps:
-            if item.site in drawing.drawn_sites:
-                of_drawn_maps += [
-                    of_one_map(sentence, item, layer=layer, head=head)
-                    for layer, head in drawing.layers_and_heads(item.weights)
-                ]
-    of_drawn_sites = [row for row in of_heads if row.site in drawing.drawn_sites]
+        drawn = replace(sentence, maps=[item for item in sentence.maps if item.site in drawing.drawn_sites])
+        of_heads += per_sentence([drawn])
+        for item in drawn.maps:
+            of_drawn_maps += [
+                of_one_map(sentence, item, layer=layer, head=head)
+                for layer, head in drawing.layers_and_heads(item.weights)
+            ]
 
     def cells(row: HeadDiagnostics) -> list[str]:
         layer, head = ("mean" if part is None else str(part) for part in (row.layer, row.head))
@@ -318,7 +304,7 @@ def _diagnostics(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequence
             ["line", "rank", *measured],
             [[str(row.line), str(row.rank), *cells(row)] for row in worst_first(rows, drawing.sort_by)],
         )
-        for name, rows in (("sentence_diagnostics", of_drawn_maps), ("diagnostics", of_drawn_sites))
+        for name, rows in (("sentence_diagnostics", of_drawn_maps), ("diagnostics", of_heads))
     }
     tables["heads"] = Table(measured, [cells(row) for row in worst_first(per_head(of_heads), drawing.sort_by)])
     for name, table in tables.items():

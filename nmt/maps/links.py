@@ -85,11 +85,11 @@ def check_links(path: Path, alignments: Sequence[Alignment], sources: Sequence[s
 def rates(predicted: Sequence[Collection[Link]], gold: Sequence[Alignment]) -> Rates:
     """Alignment error rate 1 - (|A n S| + |A n P|) / (|A| + |S|), precision |A n P| / |A| and recall |A n S| / |S|.
 
-    A are the predicted, S the sure and P the possible links of the whole corpus. Raises Mistake if the numbers of
-    sentences differ, or if there is neither a predicted nor a sure link.
+    A are the predicted, S the sure and P the possible links of the whole corpus. Raises Mistake if there is
+    neither a predicted nor a sure link.
     """
     if len(predicted) != len(gold):
-        raise Mistake(
+        raise ValueError(
             f"{len(predicted)} predicted but {len(gold)} gold alignments: every sentence pair needs one of each."
         )
     in_sure = in_possible = of_predicted = of_sure = 0
@@ -138,7 +138,7 @@ def selected_word_map(
     return word_map(selected(weights, choice.layer, choice.head), source_pieces, target_pieces, row=choice.row)
 
 
-def table(
+def rates_of_maps(
     weights: Sequence[Float[np.ndarray, "layers heads _ _"]],
     source_pieces: Sequence[Sequence[str]],
     target_pieces: Sequence[Sequence[str]],
@@ -169,7 +169,8 @@ def table(
 def best(choices: Mapping[MapSelector, Rates]) -> MapSelector:
     """The choice with the lowest error rate; on a tie, the first one.
 
-    `table` lists `predicts` before `reads`, the mean of all before the layers, and a layer's mean before its heads.
+    `rates_of_maps` lists `predicts` before `reads`, the mean of all before the layers, and a layer's mean before its
+    heads.
     """
     return min(choices, key=lambda choice: choices[choice].aer)
 

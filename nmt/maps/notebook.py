@@ -13,7 +13,7 @@ from jaxtyping import Float
 from PIL import Image
 
 from nmt.errors import Mistake
-from nmt.maps.attention_map import BOS, EOS, AttentionMap, selected
+from nmt.maps.attention_map import BOS, EOS, AttentionMap, check_layer_or_head, selected
 from nmt.maps.words import PieceRow, labeled, text_of
 
 if TYPE_CHECKING:
@@ -33,16 +33,26 @@ _TEXTS = {
     "en": {
         "more": "{} more: add {} to what you displayed.",
         "none": "no maps, because a side is empty or too long for the model.",
-        "mean": "mean of {} × {} heads; rows: target, columns: source; dark: a large weight",
+        "mean": "mean of {} × {} heads; rows: {}, columns: {}; dark: a large weight",
         "layer": "layer",
         "head": "head",
+        "source": "source",
+        "target": "target",
+        "earlier source": "earlier source",
+        "earlier target": "earlier target",
+        "earlier sentences": "earlier sentences",
     },
     "vi": {
         "more": "còn {} câu: thêm {} vào sau phần vừa hiển thị.",
         "none": "không có bản đồ, vì một bên trống hoặc quá dài cho mô hình.",
-        "mean": "trung bình của {} × {} đầu chú ý; hàng: đích, cột: nguồn; màu đậm: trọng số lớn",
+        "mean": "trung bình của {} × {} đầu chú ý; hàng: {}, cột: {}; màu đậm: trọng số lớn",
         "layer": "tầng",
         "head": "đầu",
+        "source": "nguồn",
+        "target": "đích",
+        "earlier source": "nguồn của các câu trước",
+        "earlier target": "đích của các câu trước",
+        "earlier sentences": "các câu trước",
     },
 }
 
@@ -100,14 +110,15 @@ def plot_map(
 
     from nmt.maps.plots import Look, draw_on
 
-    _check("layer", layer, item.weights.shape[0])
-    _check("head", head, item.weights.shape[1])
+    check_layer_or_head("layer", layer, item.weights.shape[0], item.site)
+    check_layer_or_head("head", head, item.weights.shape[1], item.site)
     shown = labeled(item, row, words=words)
     weights = selected(shown.weights, layer, head)
     if axes is None:
         high, wide = (1.5 + 0.34 * number for number in weights.shape)
         axes = pyplot.subplots(figsize=(wide, high), layout="constrained")[1]
-    draw_on(axes, weights, shown.columns, shown.rows, Look(title=title))
+    rows, columns = item.sides
+    draw_on(axes, weights, shown.columns, shown.rows, Look(title=title, rows=rows, columns=columns))
     return axes
 
 
@@ -118,28 +129,20 @@ def frame_of(item: AttentionMap, row: PieceRow = "predicts") -> "pandas.DataFram
     except ModuleNotFoundError as error:
         raise Mistake("to_frame needs pandas, which is not installed; run pip install pandas first.") from error
     layers, heads, rows, columns = (axis.ravel() for axis in np.indices(item.weights.shape))
-    labels = item.inputs if row == "reads" else item.outputs
+    row_labels = item.inputs if row == "reads" else item.outputs
     values: dict[str, Any] = {
         "site": item.site,
         "layer": layers,
         "head": heads,
         "row": rows,
+        "row_label": np.array(row_labels, dtype=object)[rows],
         "column": columns,
-        "target": np.array(labels, dtype=object)[rows],
-        "source": np.array(item.columns, dtype=object)[columns],
+        "column_label": np.array(item.columns, dtype=object)[columns],
         "weight": item.weights.ravel(),
     }
     if item.attribution is not None:
         values["attribution"] = item.attribution.ravel()
     return pandas.DataFrame(values)
-
-
-def _check(name: str, index: int | None, number: int) -> None:
-    if index is not None and not 0 <= index < number:
-        available = f"0 to {number - 1}" if number > 1 else "0"
-        raise Mistake(
-            f"{name} is {index}; this map has {number}, counted from 0: use {available}, or None for the mean."
-        )
 
 
 def _pair_html(number: int, maps: Sequence[AttentionMap]) -> str:
@@ -182,8 +185,9 @@ def _map_html(item: AttentionMap) -> str:
         for layer in range(layers)
     )
     names = "".join(f'<th style="{_MUTED}">{name}</th>' for name in of_head)
+    caption = _text("mean", layers, heads, *map(_text, item.sides))
     return (
-        f'<div style="{_MUTED}">{_text("mean", layers, heads)}</div><div style="overflow-x:auto">{drawing}'
+        f'<div style="{_MUTED}">{caption}</div><div style="overflow-x:auto">{drawing}'
         '<table style="border-collapse:collapse;margin-top:6px">'
         f"<tr><td></td>{names}</tr>{table}</table></div>"
     )

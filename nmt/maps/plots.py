@@ -201,8 +201,8 @@ def heat_map(
 ) -> Picture:
     """Draws one map: the source along the top, the target down the left side, and a square cell for each pair.
 
-    A cell of weight 0 is white. Longer sentences get smaller cells. Raises Mistake if the labels do not fit the map,
-    if the map is empty, or if the width is too small.
+    A cell of weight 0 is white. Longer sentences get smaller cells. Raises Mistake if the map is empty, or if the
+    width is too small.
     """
     _check_labels(weights.shape, source_labels, target_labels)
     draw = partial(_figure, weights[None, None], (source_labels, target_labels), look)
@@ -225,7 +225,7 @@ def heat_map_grid(
     """Draws the maps of all heads of a site: a row of maps for each layer, with one color scale.
 
     The maps in the first row and in the first column are labeled, unless the given width is too small for that. Raises
-    Mistake if the labels do not fit the maps, if the maps are empty, or if the width is too small.
+    Mistake if the maps are empty, or if the width is too small.
     """
     _check_labels(weights.shape[2:], source_labels, target_labels)
     draw = partial(_figure, weights, (source_labels, target_labels), look)
@@ -245,8 +245,8 @@ def heat_map_grid(
 def heat_maps_side_by_side(panels: Sequence[Panel], look: Look) -> Picture:
     """Draws several maps beside each other, with one color scale and a name below each.
 
-    A map has row labels unless they are those of the map before it. Raises Mistake if labels do not fit their map, if
-    a map is empty, or if the width is too small.
+    A map has row labels unless they are those of the map before it. Raises Mistake if a map is empty, or if the width
+    is too small.
     """
     for panel in panels:
         _check_labels(panel.weights.shape, panel.source_labels, panel.target_labels)
@@ -271,7 +271,7 @@ def heat_map_frames(
 ) -> list[Image.Image]:
     """Draws maps of the same labels, one after another, as pictures of one size, with one color scale.
 
-    Raises Mistake if the labels do not fit the maps, or if the maps are empty.
+    Raises Mistake if the maps are empty.
     """
     _check_labels(weights.shape[1:], source_labels, target_labels)
     # One figure is drawn for all frames, with room for the longest title: only the title and the colors change.
@@ -296,7 +296,7 @@ def draw_on(
 ) -> None:
     """Draws one map with labels, names and a color bar on axes that the caller has placed.
 
-    Raises Mistake if the labels do not fit the map, or if the map is empty.
+    Raises Mistake if the map is empty.
     """
     _check_labels(weights.shape, source_labels, target_labels)
     size = _size_for(max(weights.shape), look)
@@ -315,11 +315,13 @@ def _most(look: Look, *maps: np.ndarray) -> float:
 
 
 def _check_labels(shape: Sequence[int], source_labels: Sequence[str], target_labels: Sequence[str]) -> None:
-    if tuple(shape) != (len(target_labels), len(source_labels)) or 0 in shape:
-        raise Mistake(
-            f"A map of shape {tuple(shape)} does not fit {len(target_labels)} target and {len(source_labels)} source "
-            "labels: it needs one row for each target label and one column for each source label, at least one of each."
+    if tuple(shape) != (len(target_labels), len(source_labels)):
+        raise ValueError(
+            f"A map of shape {tuple(shape)} does not fit {len(target_labels)} row and {len(source_labels)} column "
+            "labels."
         )
+    if 0 in shape:
+        raise Mistake("The map has only <s> and </s> on one side, so nothing is left of it: use special=true.")
 
 
 def _fitted(draw: Callable[[_Size], Figure], columns: int, look: Look, size: _Size) -> tuple[Figure, _Size]:

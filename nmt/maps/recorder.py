@@ -8,7 +8,6 @@ import numpy as np
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from nmt.errors import Mistake
 from nmt.maps.attention_map import AttentionMap, EarlierPair, LocalWindow, site_labels, visible_by_site
 from nmt.sites import SITES
 
@@ -46,9 +45,9 @@ class Recorder:
     def __call__(
         self, site: str, layer: int, weights: Float[Tensor, "batch heads queries keys"], visible: Visible
     ) -> None:
-        """Records a layer's weights and local window. Raises Mistake if the layer has already been recorded."""
+        """Records a layer's weights and local window. Raises ValueError if the layer has already been recorded."""
         if layer in self.layers[site]:
-            raise Mistake(f"Layer {layer} of {site} is already recorded: use a new Recorder for each forward pass.")
+            raise ValueError(f"Layer {layer} of {site} is already recorded: use a new Recorder for each forward pass.")
         array = _array(weights)
         center = allowed = prior = None
         if visible.center is not None:

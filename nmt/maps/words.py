@@ -7,7 +7,6 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from jaxtyping import Float
 
-from nmt.errors import Mistake
 from nmt.maps.attention_map import BOS, EOS, AttentionMap
 from nmt.text.normalize import WORD_START
 
@@ -103,11 +102,11 @@ def word_map(
 
     `weights` has a row for each target piece and EOS, and a column for each source piece and EOS. The EOS column is
     dropped without renormalization. Row t predicts piece t and reads piece t - 1, so the row that reads piece t is row
-    t + 1; the row that reads the last piece predicts EOS. Raises Mistake if `weights` has a different shape.
+    t + 1; the row that reads the last piece predicts EOS. Raises ValueError if `weights` has a different shape.
     """
     rows, columns = len(target_pieces), len(source_pieces)
     if weights.shape[-2:] != (rows + 1, columns + 1):
-        raise Mistake(
+        raise ValueError(
             f"A map of {weights.shape[-2]} rows and {weights.shape[-1]} columns does not fit {rows} target and "
             f"{columns} source pieces: it must have one row and one column more, for EOS."
         )

@@ -8,6 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from nmt.attention import Attention
+from nmt.errors import Mistake
 from nmt.models.base import Annotations, Embedded, ReadableContext, Seq2Seq, SourceMask, Target, Watch
 from nmt.models.hierarchical import EarlierSentences, HierarchicalAttention
 
@@ -43,6 +44,11 @@ class DocumentModel(Seq2Seq):
         dropout: float,
     ) -> None:
         super().__init__()
+        if encoder is None and decoder is None:
+            raise Mistake(
+                "context.model.encoder and context.model.decoder are both null, so no earlier sentence is read: set "
+                "one, or use context=none."
+            )
         self.sentence, self.annotation_dim = sentence, sentence.annotation_dim
         sizes = {"ffn_dim": ffn_dim, "num_heads": num_heads, "dropout": dropout}
         self.encoder_context = encoder and encoder(dim=sentence.annotation_dim, **sizes)

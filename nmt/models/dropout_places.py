@@ -15,7 +15,13 @@ def dropout_rates(places: Sequence[str], dropout: Any, at: Mapping[str, Any] | N
         if name not in places:
             raise Mistake(f"model.dropout_at has no place '{name}'; choose from {', '.join(places)}.")
     overrides = {place: rate for place, rate in (at or {}).items() if rate is not None}
-    for key, rate in {"dropout": dropout, **{f"dropout_at.{place}": rate for place, rate in overrides.items()}}.items():
-        if not isinstance(rate, (int, float)) or isinstance(rate, bool) or not 0 <= rate < 1:
-            raise Mistake(f"model.{key} is {rate}; it must be a number of at least 0 and below 1, such as 0.1.")
+    require_rate("model.dropout", dropout)
+    for place, rate in overrides.items():
+        require_rate(f"model.dropout_at.{place}", rate)
     return {place: overrides.get(place, dropout) for place in places}
+
+
+def require_rate(key: str, rate: object) -> None:
+    """Raises Mistake for a dropout that is not a number in [0, 1)."""
+    if not isinstance(rate, (int, float)) or isinstance(rate, bool) or not 0 <= rate < 1:
+        raise Mistake(f"{key} is {rate}; it must be a number of at least 0 and below 1, such as 0.1.")

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from nmt.attention import Attention, KeysValues, MultiHeadAttention, SiteWatch, VisibleKeys
 from nmt.attention.sizes import require_heads, require_positive
+from nmt.models.dropout_places import require_rate
 from nmt.models.transformer_layers import FeedForward
 
 
@@ -43,6 +44,7 @@ class HierarchicalAttention(nn.Module):
         super().__init__()
         require_positive({"context.model.ffn_dim": ffn_dim})
         require_heads("context.model.num_heads", num_heads, {"state": dim})
+        require_rate("context.model.dropout", dropout)
         self.words, self.sentences = (
             MultiHeadAttention(level, dim, dim, num_heads, dropout) for level in (words, sentences)
         )

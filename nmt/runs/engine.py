@@ -73,7 +73,7 @@ def engine_translator(
         batch_tokens=batch_tokens,
         max_source_tokens=longest_source(run.settings) if max_source_tokens is None else max_source_tokens,
         choose=choose,
-        window=run.window,
+        window=run.context_window,
         workers=workers,
         observe=observe,
         verbatim=verbatim,

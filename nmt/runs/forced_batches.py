@@ -37,12 +37,12 @@ def readable_batches(
         min(run.model.max_source or math.inf for run in runs),
         min(run.model.max_target or math.inf for run in runs),
     ]
-    window = runs[0].window
+    context_window = runs[0].context_window
     every = zip(sources, targets, [()] * len(sources) if earlier is None else earlier, strict=True)
-    examples = [window(Example(index, *parts)) for index, parts in enumerate(every)]
+    examples = [context_window(Example(index, *parts)) for index, parts in enumerate(every)]
 
     def readable(example: Example) -> bool:
-        read = [(example.source, example.target), *map(window.sides_read, example.earlier)]
+        read = [(example.source, example.target), *map(context_window.sides_read, example.earlier)]
         return all(len(side) < limit for sides in read for side, limit in zip(sides, limits, strict=False))
 
     lengths = [max(example.lengths) if readable(example) else 0 for example in examples]

@@ -49,7 +49,7 @@ class LoadedRun(NamedTuple):
         return self.settings.direction
 
     @property
-    def window(self) -> ContextWindow:
+    def context_window(self) -> ContextWindow:
         """The earlier sentences that the model reads."""
         return context_window(self.settings)
 
@@ -179,7 +179,7 @@ def load_runs(paths: Sequence[str | Path], device: str, precision: str = "float3
         if _must_agree(other) != _must_agree(first):
             if other.direction != first.direction:
                 differ = f"they translate {other.direction} and {first.direction}; use runs with the same direction."
-            elif other.window != first.window:
+            elif other.context_window != first.context_window:
                 differ = "they read different numbers of earlier sentences; use runs with the same context."
             else:
                 differ = "their tokenizers differ; train them on the same corpus with the same tokenizer settings."
@@ -200,4 +200,4 @@ def choose_device(name: str) -> torch.device:
 def _must_agree(run: LoadedRun) -> tuple[object, ...]:
     """What must be equal in all runs of an ensemble."""
     tokenizers = [(tokenizer.model, tokenizer.tone_marks) for tokenizer in run.tokenizers]
-    return run.direction, run.window, *tokenizers
+    return run.direction, run.context_window, *tokenizers

@@ -26,13 +26,13 @@ class StoredRun(NamedTuple):
         return self.settings.direction
 
     @property
-    def window(self) -> ContextWindow:
+    def context_window(self) -> ContextWindow:
         """The earlier sentences that the model reads."""
         return context_window(self.settings)
 
     def require_context(self, key: str) -> None:
         """Raises Mistake if the run reads no earlier sentences; `key` is the setting that would have no effect."""
-        if not self.window.sentences:
+        if not self.context_window.sentences:
             raise Mistake(
                 f"{key} has no effect on {self.directory.path}, which reads each sentence by itself; leave it out, "
                 "or use a run trained with context=hierarchical or context=concatenate."

@@ -12,7 +12,6 @@ import numpy as np
 
 from nmt.config.direction import Direction
 from nmt.data.corpus import Pairs, alignment_file, file_pair, read_pairs
-from nmt.errors import Mistake
 from nmt.insight.forced_maps import MakeMaps, first_ranked, forced_maps
 from nmt.maps.links import (
     Alignment,
@@ -22,9 +21,9 @@ from nmt.maps.links import (
     check_links,
     diagonal_links,
     rates,
+    rates_of_maps,
     read_alignments,
     selected_word_map,
-    table,
 )
 from nmt.maps.symmetrization import LINKS, all_links
 from nmt.maps.words import merge_pieces
@@ -89,15 +88,17 @@ def gold_file(run: LoadedRun, prefix: str) -> Path | None:
 def read_valid_gold(run: LoadedRun) -> Gold | None:
     """A run's validation split with its alignments, or None if it has no alignments.
 
-    Raises Mistake if the split itself is missing, because the error rate depends on the choice made on it.
+    Also None, with a warning, if the split itself is missing, as it is for the included models.
     """
     prefix = run.settings.data.valid
     absent = [path for path in file_pair(prefix, run.direction) if not path.is_file()]
     if absent:
-        raise Mistake(
-            f"{absent[0]} does not exist. It belongs to the run's data.valid, which is used to choose the map for the "
-            "alignment error rate; run the command in the folder where the run was trained, or copy the file."
+        logger.warning(
+            "%s does not exist. It belongs to the run's data.valid, on which the map for the alignment error rate is "
+            "chosen; without it, the rate is that of the last layer's mean.",
+            absent[0],
         )
+        return None
     path = gold_file(run, prefix)
     return read_gold(path, read_pairs(prefix, run.direction), run.direction) if path else None
 
@@ -107,7 +108,7 @@ def alignment_error(run: LoadedRun, gold: Gold, valid: Gold | None, batch_tokens
 
     Without `valid`, it uses the row that predicts the piece, the last layer and the mean of its heads.
     """
-    return chosen_links(*cross_maps(run, gold, valid, batch_tokens))
+    return alignment_quality(*cross_maps(run, gold, valid, batch_tokens))
 
 
 def cross_maps(
@@ -123,9 +124,9 @@ def cross_maps(
     return maps, _maps(run, valid, batch_tokens, make_maps)
 
 
-def chosen_links(maps: MapsWithGold, valid: MapsWithGold | None) -> AlignmentQuality:
+def alignment_quality(maps: MapsWithGold, valid: MapsWithGold | None) -> AlignmentQuality:
     """The rates for the row, layer and head that score best on the validation maps, if there are any."""
-    rates_of, valid_rates_of = table(*maps), table(*valid) if valid else {}
+    rates_of, valid_rates_of = rates_of_maps(*maps), rates_of_maps(*valid) if valid else {}
     sides = zip(maps.source_pieces, maps.target_pieces, strict=True)
     diagonal = rates([diagonal_links(*(len(merge_pieces(side)) for side in pair)) for pair in sides], maps.gold)
     if valid_rates_of:
@@ -134,7 +135,7 @@ def chosen_links(maps: MapsWithGold, valid: MapsWithGold | None) -> AlignmentQua
     else:
         layers, heads = maps.weights[0].shape[:2]
         selector = MapSelector("predicts", layers - 1, None if heads > 1 else 0)
-        reason = "not chosen: the validation split has no alignments"
+        reason = "not chosen: the validation split is missing or has no alignments"
     return AlignmentQuality(rates_of[selector], selector, reason, diagonal, rates_of, valid_rates_of)
 
 

@@ -52,7 +52,7 @@ def log_probs(
     )
     earlier = None
     if documents is not None:
-        earlier = earlier_pairs(documents, list(zip(source_ids, target_ids, strict=True)), runs[0].window)
+        earlier = earlier_pairs(documents, list(zip(source_ids, target_ids, strict=True)), runs[0].context_window)
     return log_probs_of_ids(runs, source_ids, target_ids, batch_tokens, earlier)
 
 

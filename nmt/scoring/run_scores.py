@@ -69,11 +69,13 @@ def score_runs(
     workers: int = 1,
     verbatim: bool = False,
     cache_dir: Path | None = None,
+    command: str | None = None,
 ) -> RunScores:
     """Translates and scores a test set, logs warnings, and writes the results to the test set's output folder.
 
     The files are hypotheses.txt, sentences.tsv, sentences.jsonl and scores.json. An ensemble has no alignment error
     rate. COMET, perplexity and warnings use only the first list of references. `cache_dir` is for `training_counts`.
+    `command` is recorded as the command that made the scores.
     """
     resampling_seed()  # checked before the search
     translator = build_translator(
@@ -111,23 +113,30 @@ def score_runs(
         scores.append(plain_text_bleu(hypotheses, test_set.references, runs[0].direction.target))
     if comet:
         scores.append(comet(test_set.sources, hypotheses, test_set.references[0]))
+    log_probs_of_lines = log_probs(
+        runs, test_set.sources, test_set.references[0], batch_tokens, documents=test_set.documents
+    )
+    texts = hypotheses, test_set.references, test_set.sources
     result = RunScores(
-        hypotheses,
-        scores,
-        by_length(hypotheses, test_set.references, test_set.sources, headline),
-        by_rarest_word(hypotheses, test_set.references, test_set.sources, counts, headline) if counts else [],
-        alignment_error(runs[0], gold, test_set.valid_gold, batch_tokens) if gold else None,
-        perplexity(
-            log_probs(runs, test_set.sources, test_set.references[0], batch_tokens, test_set.documents),
-            runs[0],
-            test_set.references[0],
-        ),
-        len(hypotheses) / seconds,
+        hypotheses=hypotheses,
+        scores=scores,
+        lengths=by_length(*texts, headline),
+        rarities=by_rarest_word(*texts, counts, headline) if counts else [],
+        alignment=alignment_error(runs[0], gold, test_set.valid_gold, batch_tokens) if gold else None,
+        perplexity=perplexity(log_probs_of_lines, runs[0], test_set.references[0]),
+        sentences_per_second=len(hypotheses) / seconds,
     )
     settings = conditions(
-        runs, test_set, search, batch_tokens, max_source_tokens, minimum_bayes_risk, engine, verbatim=verbatim
+        runs,
+        test_set,
+        search,
+        batch_tokens,
+        max_source_tokens=max_source_tokens,
+        minimum_bayes_risk=minimum_bayes_risk,
+        engine=engine,
+        verbatim=verbatim,
     )
-    _save(test_set, result, {**settings, "workers": workers})
+    _save(test_set, result, {"command": command, "test_set": test_set.origin, **settings, "workers": workers})
     logger.info("Written to %s", test_set.out)
     return result
 
@@ -145,7 +154,7 @@ def score_test_split(run: LoadedRun, cache_dir: Path | None = None) -> list[Scor
         logger.warning("%s is not scored on its test split. %s", run.directory.path, error)
         return []
     logger.info("Scoring the test split")
-    return score_runs([run], test_set, cache_dir=cache_dir).scores
+    return score_runs([run], test_set, cache_dir=cache_dir, command=run.directory.metrics().get("command")).scores
 
 
 def plain_text_bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str]], language: str) -> Score:
@@ -164,10 +173,10 @@ def conditions(
     test_set: TestSet,
     search: Mapping[str, Any] | None = None,
     batch_tokens: int = 4096,
+    *,
     max_source_tokens: int | None = None,
     minimum_bayes_risk: bool = False,
     engine: Engine | None = None,
-    *,
     verbatim: bool = False,
 ) -> dict[str, Any]:
     """The conditions under which the scores were computed.

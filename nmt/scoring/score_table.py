@@ -27,7 +27,8 @@ from nmt.text.lines import read_lines
 logger = logging.getLogger(__name__)
 
 SIGNIFICANT = 0.05
-_OF_ONE_RUN = ("run", "job", "seed")
+_NAMES = ("run", "output", "system")
+"""Columns that name a row."""
 _SCORES = ("BLEU", "chrF2", "TER")
 _NOT_IN_PAPERS = ("job", "TER", "parameters", "tokens/s", "sentences/s", "MiB")
 
@@ -50,7 +51,7 @@ class System(NamedTuple):
         return _name(self.settings) or "the run"
 
 
-class Setting(NamedTuple):
+class SeedGroup(NamedTuple):
     """Systems whose settings are equal except for the seed."""
 
     settings: dict[str, str]
@@ -132,9 +133,17 @@ class Comparison(NamedTuple):
 
 
 def run_system(
-    path: Path, device: str, split: str, settings: Mapping[str, str], references: list[list[str]] | None = None
+    path: Path,
+    device: str,
+    split: str,
+    settings: Mapping[str, str],
+    references: list[list[str]] | None = None,
+    *,
+    command: str | None = None,
 ) -> tuple[System, list[list[str]]]:
     """A run as a system, and its references. The run is evaluated unless its scores are up to date.
+
+    `command` is recorded with the scores of an evaluation.
 
     Raises whatever `load_run` raises, and Mistake if the run's references differ from the given ones.
     """
@@ -148,7 +157,7 @@ def run_system(
     stored = stored_scores(run, test_set)
     if stored is None:
         logger.info("Evaluating %s", path)
-        score_runs([run], test_set)
+        score_runs([run], test_set, command=command)
     hypotheses, scores = stored or (read_lines(test_set.out / HYPOTHESES), read_json(test_set.out / SCORES))
     return System(dict(settings), hypotheses, scores, run.directory.metrics()), test_set.references
 
@@ -213,11 +222,15 @@ def write_comparison(
     references: Sequence[Sequence[str]],
     out: Path,
     without_result: Mapping[str, str] | None = None,
+    *,
+    command: str | None = None,
+    test_set: Mapping[str, Any] | None = None,
 ) -> Comparison:
     """Compares systems, and writes the comparison to the folder `out` as Markdown, CSV, LaTeX, JSON and a chart.
 
     If some settings were run with several seeds, p compares settings; otherwise it compares systems. `without_result`
-    gives the reason why a job has no row. Raises Mistake if the BLEU scores are not comparable.
+    gives the reason why a job has no row. `command` and `test_set`, the split or the reference files, are recorded.
+    Raises Mistake if the BLEU scores are not comparable.
     """
     of_tokens = {scored_on_tokens(system) for system in systems}
     if len(of_tokens) > 1:
@@ -226,18 +239,18 @@ def write_comparison(
             "translations instead: 'outputs=[A,B]' reference=FILE."
         )
     metric: Any = headline_metrics(of_tokens.pop())["BLEU"]
-    settings = by_setting(systems)
-    if settings:
+    groups = seed_groups(systems)
+    if groups:
         system_p: list[float] = []
-        setting_p = multi_bootstrap(
-            [[system.hypotheses for system in setting.systems] for setting in settings], references, metric
+        group_p = multi_bootstrap(
+            [[system.hypotheses for system in group.systems] for group in groups], references, metric
         )
-        corrected = [1.0, *holm(setting_p[1:])]
-        sections = {"comparison": system_section(systems), "comparison_means": setting_section(settings, corrected)}
+        corrected = [1.0, *holm(group_p[1:])]
+        sections = {"comparison": system_section(systems), "comparison_means": means_section(groups, corrected)}
         test = f"the multi-bootstrap over sentences and seeds, {RESAMPLES:,} resamples (Sellam et al. 2022)"
     else:
         system_p = approximate_randomization([system.hypotheses for system in systems], references, metric)
-        setting_p = []
+        group_p = []
         corrected = [1.0, *holm(system_p[1:])]
         sections = {"comparison": system_section(systems, corrected)}
         test = f"approximate randomization over sentences, {TRIALS:,} trials (Riezler & Maxwell 2005)"
@@ -251,7 +264,7 @@ def write_comparison(
     comparison = Comparison(sections, _notes(corrected, test), signatures, dict(without_result or {}))
     out.mkdir(parents=True, exist_ok=True)
     write_text(out / "comparison.md", comparison.markdown() + "\n")
-    if not settings:  # otherwise the means of an earlier comparison would stay
+    if not groups:  # otherwise the means of an earlier comparison would stay
         (out / "comparison_means.csv").unlink(missing_ok=True)
     for name, section in sections.items():
         write_text(out / f"{name}.csv", section.table.csv())
@@ -260,6 +273,8 @@ def write_comparison(
     )
     write_text(out / "sentences.csv", _sentences(systems, references).csv())
     record = {
+        "command": command,
+        "test_set": test_set,
         "systems": [
             {
                 "settings": system.settings,
@@ -272,13 +287,13 @@ def write_comparison(
         ],
         "means": [
             {
-                "settings": setting.settings,
-                "seeds": len(setting.systems),
+                "settings": group.settings,
+                "seeds": len(group.systems),
                 "p": p,
                 "p_uncorrected": uncorrected,
-                **{name: cell.parts() for name, cell in _means(setting).items() if not isinstance(cell, str)},
+                **{name: cell.parts() for name, cell in _means(group).items() if not isinstance(cell, str)},
             }
-            for setting, p, uncorrected in zip(settings, corrected if settings else (), setting_p, strict=True)
+            for group, p, uncorrected in zip(groups, corrected if groups else (), group_p, strict=True)
         ],
         "without_result": comparison.without_result,
     }
@@ -294,13 +309,13 @@ def system_section(systems: Sequence[System], p_values: Sequence[float] | None =
     return _section("", rows)
 
 
-def setting_section(settings: Sequence[Setting], p_values: Sequence[float]) -> Section:
-    """One row per setting: its number of seeds, its means, and the p-value of its mean BLEU against the first one's."""
+def means_section(groups: Sequence[SeedGroup], p_values: Sequence[float]) -> Section:
+    """One row per group: its number of seeds, its means, and the p-value of its mean BLEU against the first one's."""
     rows = []
-    for setting, p in zip(settings, _p_cells(p_values), strict=True):
-        means = _means(setting)
-        seeds = Number(len(setting.systems), "d")
-        rows.append((setting.settings, {"seeds": seeds, "BLEU": means.pop("BLEU"), "p": p, **means}))
+    for group, p in zip(groups, _p_cells(p_values), strict=True):
+        means = _means(group)
+        seeds = Number(len(group.systems), "d")
+        rows.append((group.settings, {"seeds": seeds, "BLEU": means.pop("BLEU"), "p": p, **means}))
     return _section("Mean ± standard deviation over seeds:", rows)
 
 
@@ -324,15 +339,19 @@ def _for_paper(name: str, cell: Cell) -> Cell:
     return cell
 
 
-def by_setting(systems: Sequence[System]) -> list[Setting]:
-    """The systems grouped by their settings other than the seed; empty if no settings were run with several seeds."""
+def seed_groups(systems: Sequence[System]) -> list[SeedGroup]:
+    """The systems grouped by their settings other than the seed; empty if no settings were run with several seeds.
+
+    A file of translations, which has no seed, keeps its name and is a group of its own.
+    """
     groups: dict[tuple[tuple[str, str], ...], list[System]] = {}
     for system in systems:
-        settings = tuple((key, value) for key, value in system.settings.items() if key not in _OF_ONE_RUN)
+        of_one_run = ("job", "seed", *_NAMES) if "seed" in system.settings else ()
+        settings = tuple((key, value) for key, value in system.settings.items() if key not in of_one_run)
         groups.setdefault(settings, []).append(system)
     if "seed" not in systems[0].settings or all(len(group) == 1 for group in groups.values()):
         return []
-    return [Setting(dict(settings), group) for settings, group in groups.items()]
+    return [SeedGroup(dict(settings), group) for settings, group in groups.items()]
 
 
 def _section(caption: str, rows: Sequence[tuple[Mapping[str, str], Mapping[str, Cell]]]) -> Section:
@@ -354,7 +373,7 @@ def _section(caption: str, rows: Sequence[tuple[Mapping[str, str], Mapping[str, 
 
 
 def _name(settings: Mapping[str, str]) -> str:
-    parts = [value if key in ("run", "output") else f"{key} {value}" for key, value in settings.items() if value]
+    parts = [value if key in _NAMES else f"{key} {value}" for key, value in settings.items() if value]
     return ", ".join(parts)
 
 
@@ -386,11 +405,11 @@ def _figures(system: System, p: Cell) -> dict[str, Cell]:
     }
 
 
-def _means(setting: Setting) -> dict[str, Cell]:
-    scores = [{score["name"]: score["value"] for score in system.scores["scores"]} for system in setting.systems]
+def _means(group: SeedGroup) -> dict[str, Cell]:
+    scores = [{score["name"]: score["value"] for score in system.scores["scores"]} for system in group.systems]
     columns = {name: [values[name] for values in scores if name in values] for name in _SCORES}
-    columns["AER"] = [system.scores["aer"]["value"] for system in setting.systems if "aer" in system.scores]
-    columns["perplexity"] = [value for value in map(_perplexity, setting.systems) if value is not None]
+    columns["AER"] = [system.scores["aer"]["value"] for system in group.systems if "aer" in system.scores]
+    columns["perplexity"] = [value for value in map(_perplexity, group.systems) if value is not None]
     return {name: mean_and_deviation(values, ".3f" if name == "AER" else ".2f") for name, values in columns.items()}
 
 

@@ -1,16 +1,16 @@
 """What is scored: a split of a run's corpus, or the user's own files."""
 
 import logging
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, ValidationError
 
 from nmt.config.messages import unknown
-from nmt.data.corpus import Pairs, corpus_hashes, read_parallel
+from nmt.data.corpus import Pairs, corpus_hashes, file_pair, read_parallel
 from nmt.data.documents import check_documents, read_documents
 from nmt.errors import MissingFile, Mistake
 from nmt.evaluation.sanity import looks_tokenized
@@ -54,6 +54,8 @@ class TestSet:
     """The document number of each line, if the run reads context and the document boundaries are known."""
     stored: bool = False
     """Whether it was read from the run directory, because the files of the split are gone."""
+    origin: Mapping[str, Any] = field(default_factory=dict)
+    """The split (None for the user's own files), the source file and the reference files, for the record."""
 
     def __post_init__(self) -> None:
         for lines in self.references:
@@ -109,6 +111,8 @@ def split_test_set(run: LoadedRun, name: str, out: str | None = None, remedy: st
     if name not in known:
         raise Mistake(unknown("split", name, known) + remedy)
     data = run.settings.data
+    source_file, target_file = file_pair(known[name], run.direction)
+    origin = {"split": name, "source": str(source_file), "references": [str(target_file)]}
     folder = Path(out) if out else run.directory.results / "evaluation" / name
     try:
         pairs = read_references(
@@ -130,11 +134,12 @@ def split_test_set(run: LoadedRun, name: str, out: str | None = None, remedy: st
             known[name],
             stored,
         )
-        return _stored_test_set(run, stored, folder)
+        return replace(_stored_test_set(run, stored, folder), origin=origin)
     _warn_of_changed_files(run, known[name])
     gold = gold_file(run, known[name])
     test_set = _test_set(run, pairs, [pairs.target], gold, folder, is_tokenized(data.tokenized, pairs.target))
-    if not run.window.sentences:
+    test_set = replace(test_set, origin=origin)
+    if not run.context_window.sentences:
         return test_set
     if not check_documents(known[name], run.direction):
         logger.warning("%s has no document boundaries (PREFIX.doc): each line is read by itself.", known[name])
@@ -173,7 +178,7 @@ def _stored_test_set(run: LoadedRun, file: Path, out: Path) -> TestSet:
         valid_gold=None,
         out=out,
         tokenized=is_tokenized(run.settings.data.tokenized, references[0]),
-        documents=documents if run.window.sentences and len(documents) == len(lines) else None,
+        documents=documents if run.context_window.sentences and len(documents) == len(lines) else None,
         stored=True,
     )
 
@@ -236,7 +241,8 @@ def own_test_set(
     pairs = Pairs([normalize(line) for line in lines], references[0])
     gold = existing_file("alignment", alignment) if alignment else None
     folder = Path(out) if out else run.directory.results / "evaluation" / "files" / source_file.stem
-    return _test_set(run, pairs, references, gold, folder, looks_tokenized(references[0]))
+    test_set = _test_set(run, pairs, references, gold, folder, looks_tokenized(references[0]))
+    return replace(test_set, origin={"split": None, "source": source, "references": reference})
 
 
 def _test_set(

@@ -7,8 +7,7 @@ import numpy as np
 
 from nmt.decoding.stepwise import Observe
 from nmt.errors import Mistake, TemplatedMessage
-from nmt.insight.interventions import Decoded
-from nmt.insight.sentence_pair import best_translation, check_length
+from nmt.insight.sentence_pair import Decoded, best_translation, check_length
 from nmt.maps.attention_map import AttentionMap
 from nmt.runs.load import LoadedRun
 from nmt.serving.questions import PairQuestion, Question, check_search

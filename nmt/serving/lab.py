@@ -11,8 +11,9 @@ from nmt.errors import Mistake, TemplatedMessage, printable
 from nmt.insight.alternatives import alternatives
 from nmt.insight.cells import cells
 from nmt.insight.description import run_description
-from nmt.insight.interventions import forced, intervene
+from nmt.insight.interventions import intervene
 from nmt.insight.known_alignments import agreement, aligned_pairs
+from nmt.insight.sentence_pair import decoded_pair
 from nmt.maps.attention_map import EOS
 from nmt.maps.links import MapSelector
 from nmt.runs.load import LoadedRun
@@ -117,7 +118,7 @@ async def attend(request: Request, service: ThisService, question: PairQuestion)
 
     def action(run: LoadedRun) -> dict[str, Any]:
         source, target = sentence_pair(run, question, service.batcher.between_steps)
-        decoded = forced(run, source, target)
+        decoded = decoded_pair(run, source, target)
         return {"source_pieces": run.tokenizers.source.pieces(source), **shown(decoded, maps=True)}
 
     return await computed(request, service, question, action)
@@ -128,7 +129,7 @@ async def score(request: Request, service: ThisService, question: PairQuestion) 
     """The log-probability of each piece of a translation, in nats."""
 
     def action(run: LoadedRun) -> dict[str, Any]:
-        return shown(forced(run, *sentence_pair(run, question, service.batcher.between_steps)), maps=False)
+        return shown(decoded_pair(run, *sentence_pair(run, question, service.batcher.between_steps)), maps=False)
 
     return await computed(request, service, question, action)
 

@@ -140,6 +140,9 @@ VIETNAMESE = {
     "method={name} needs gradients, which precision=int8 does not support; use precision=float32.": (
         "method={name} cần gradient, nhưng precision=int8 không hỗ trợ; hãy dùng precision=float32."
     ),
+    "method=integrated_gradients needs precision=float32; use that, or method=occlusion.": (
+        "method=integrated_gradients cần precision=float32; hãy dùng precision=float32 hoặc method=occlusion."
+    ),
     "method=value_zeroing takes no contrast, because it compares vectors; leave out contrast, or use "
     "method=occlusion.": (
         "method=value_zeroing so sánh các vectơ nên không dùng contrast; hãy bỏ contrast hoặc dùng method=occlusion."

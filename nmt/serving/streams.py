@@ -13,8 +13,7 @@ from nmt.errors import Mistake, TemplatedMessage
 from nmt.insight.attribution_maps import attribution_maps, chosen_method
 from nmt.insight.beams import Beam, watched_search
 from nmt.insight.forced_maps import IdPair
-from nmt.insight.interventions import forced
-from nmt.insight.sentence_pair import check_index, check_length, check_site
+from nmt.insight.sentence_pair import check_index, check_length, check_site, decoded_pair
 from nmt.insight.unknown_words import unknown_words
 from nmt.maps.attention_map import selected
 from nmt.runs.load import LoadedRun
@@ -64,7 +63,7 @@ def searched(service: Service, question: StreamQuestion) -> Streamed:
         best = watched_search(run, source, watch, question.prefix_ids or [], question.search)[0]
         check_found(best.ids)
         return {
-            **shown(forced(run, source, best.ids), maps=False),
+            **shown(decoded_pair(run, source, best.ids), maps=False),
             "score": round(best.score, DIGITS),
             "unknown_characters": unknown_characters(normalize(question.text), run.tokenizers.source),
             "unknown_words": unknown_words(run, question.text),
@@ -154,7 +153,7 @@ async def sent_events(
 
 def unfinished_map(run: LoadedRun, source: list[int], target: list[int], question: StreamQuestion) -> dict[str, Any]:
     """The requested map for an unfinished translation, without the row that predicts EOS."""
-    maps = {item.site: item for item in forced(run, source, target).maps}
+    maps = {item.site: item for item in decoded_pair(run, source, target).maps}
     site = str(question.site)
     check_site(site, maps)
     item = maps[site]

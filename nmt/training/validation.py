@@ -120,13 +120,13 @@ def translation_validations(run: LoadedRun, validation: Sequence[Example]) -> li
         run.tokenizers.target.tone_marks,
     )
     greedy = BeamSearch(beam_size=1, constraints=make(settings.search["constraints"]))
-    documents = read_documents(settings.data.valid, settings.direction) if run.window.sentences else None
+    documents = read_documents(settings.data.valid, settings.direction) if run.context_window.sentences else None
     translator = Translator(
         bind(greedy, run.model),
         run.tokenizers,
         batch_tokens=settings.batching.batch_tokens,
         max_source_tokens=longest_source(settings),
-        window=run.window,
+        window=run.context_window,
         source_language=settings.direction.source,
     )
     # The BLEU of corpus_scores without its confidence interval, whose 1,000 resamples take longer than translating.

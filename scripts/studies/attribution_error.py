@@ -14,7 +14,7 @@ from nmt.data.corpus import Pairs
 from nmt.errors import Mistake
 from nmt.insight.attribution_maps import ATTENTION, METHODS, map_maker
 from nmt.runs.load import LoadedRun, load_run
-from nmt.scoring.alignment_error import AlignmentQuality, Gold, chosen_links, cross_maps
+from nmt.scoring.alignment_error import AlignmentQuality, Gold, alignment_quality, cross_maps
 from nmt.scoring.test_sets import split_test_set
 from nmt.tables import Cell, Table
 from scripts.mistakes import report_mistakes
@@ -33,7 +33,7 @@ def measured(run: LoadedRun, split: str, method: str, sentences: int | None) -> 
     gold, valid = first(test_set.gold, sentences), first(test_set.valid_gold, sentences)
     if gold is None:
         raise Mistake(f"Split '{split}' of {run.directory.path} has no gold alignments; choose a split that has them.")
-    return chosen_links(*cross_maps(run, gold, valid, 4096, map_maker(run, method)))
+    return alignment_quality(*cross_maps(run, gold, valid, 4096, map_maker(run, method)))
 
 
 def of_runs(runs: Sequence[Path], methods: Sequence[str], split: str, sentences: int | None) -> Table:

@@ -98,7 +98,7 @@ def antecedent_weights(run: LoadedRun, cases: Sequence[Case]) -> list[tuple[floa
         ids: list[TokenizedPair] = [
             (source(ours), target(theirs)) for ours, theirs in zip(case.sources, case.targets, strict=True)
         ]
-        earlier = ids[:-1][-run.window.sentences :]
+        earlier = ids[:-1][-run.context_window.sentences :]
         if case.distance > len(earlier):
             continue
         alike = takewhile(lambda both: both[0] == both[1], zip(ids[-1][1], target(case.wrong), strict=False))
@@ -118,7 +118,7 @@ def of_runs(runs: Sequence[Path], prefix: str) -> Table:
     for run_dir in runs:
         run = load_run(run_dir, "cpu")
         cases = read_cases(prefix, run.direction)
-        is_correct = is_right(run, cases, in_context=run.window.sentences > 0)
+        is_correct = is_right(run, cases, in_context=run.context_window.sentences > 0)
         low, high = wilson(sum(is_correct), len(is_correct))
         groups: dict[int, list[bool]] = defaultdict(list)
         for case, right in zip(cases, is_correct, strict=True):

@@ -89,7 +89,7 @@ def table(out: Path, seeds: Sequence[int]) -> Table:
         if not directories:
             continue
         loaded = [load_run(folder.path, "cpu") for folder in directories]
-        right = [is_right(run, cases, in_context=run.window.sentences > 0) for run in loaded]
+        right = [is_right(run, cases, in_context=run.context_window.sentences > 0) for run in loaded]
         accuracies = [100 * sum(cases_right) / len(cases_right) for cases_right in right]
         rows.append(
             [setting, str(len(directories)), spread([bleu_of(folder) for folder in directories]), spread(accuracies)]

@@ -132,6 +132,27 @@ def test_a_value_in_a_node_does_not_change_what_that_node_takes(
     assert "error: model.dim must be a whole number, not '16.0'." in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("argument", "sentence"),
+    [
+        ("dropout=null", "context.model.dropout must be a number"),
+        ("dropout=high", "context.model.dropout must be a number, not 'high'."),
+        ("ffn_dim=16.0", "context.model.ffn_dim must be a whole number, not '16.0'."),
+        ("encoder=x", "context.model.encoder must be"),
+    ],
+)
+def test_a_value_in_the_model_of_the_context_has_the_type_of_its_default(
+    compose: Compose, capsys: pytest.CaptureFixture[str], argument: str, sentence: str
+) -> None:
+    assert compose("train", "context=hierarchical", f"context.model.{argument}") == (2, [])
+    assert f"error: {sentence}" in capsys.readouterr().err
+
+
+def test_the_model_of_the_context_may_lack_a_side(compose: Compose) -> None:
+    code, [job] = compose("train", "context=hierarchical", "context.model.decoder=null", "context.sentences=2")
+    assert (code, job.config["context"]["model"]["decoder"]) == (0, None)
+
+
 def test_a_norm_is_chosen_by_a_word_where_there_is_one(compose: Compose, capsys: pytest.CaptureFixture[str]) -> None:
     _, [job] = compose("train", "model=transformer", "norm@model=scale_norm")
     assert job.config["model"]["norm"]["_target_"] == "nmt.models.norms.ScaleNorm"

@@ -1,6 +1,7 @@
 """nmt.compare with translations of other systems."""
 
 import csv
+import json
 import logging
 import unicodedata
 from pathlib import Path
@@ -29,7 +30,11 @@ def write(folder: Path, **files: list[str]) -> None:
 def test_outputs_of_other_systems_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(tmp_path, ref=REFERENCES, a=REFERENCES, b=["sai"] * 9 + REFERENCES[9:])
     files = [str(tmp_path / "a"), str(tmp_path / "b")]
-    compare(job(tmp_path, outputs=files, reference=str(tmp_path / "ref")))
+    compared = job(tmp_path, outputs=files, reference=str(tmp_path / "ref"))
+    compare(compared)
+    record = json.loads((tmp_path / "out" / "comparison.json").read_text(encoding="utf-8"))
+    assert record["command"] == compared.command
+    assert record["test_set"] == {"split": None, "references": [str(tmp_path / "ref")]}
     rows = [line.split("|")[1:3] for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
     assert [row[0].strip() for row in rows[2:]] == files
     assert rows[2][1].strip() == "100.00 [100.00, 100.00]"

@@ -171,7 +171,7 @@ def test_maps_of_several_earlier_sentences_have_their_own_columns(inside: Path) 
     sides = [(inside / f"valid.{side}").read_text().splitlines() for side in ("en", "vi")]
     ids = [each.encode_all(lines) for each, lines in zip(trained.tokenizers, sides, strict=True)]
     numbers = read_documents(str(inside / "valid"), trained.direction)
-    earlier = earlier_pairs(numbers, list(zip(*ids, strict=True)), trained.window)
+    earlier = earlier_pairs(numbers, list(zip(*ids, strict=True)), trained.context_window)
     found = {each.line: each for each in forced_maps(trained, first_ranked(*ids, earlier), 4096)}
     for line, each in found.items():
         assert len(each.earlier) == min(2, (line - 1) % 5)

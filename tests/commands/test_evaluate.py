@@ -91,17 +91,17 @@ def test_own_references_cause_warnings(files: Path, caplog: pytest.LogCaptureFix
     ]
 
 
-def test_an_alignment_error_rate_needs_the_validation_files(files: Path) -> None:
+def test_without_the_validation_files_no_map_is_chosen(
+    files: Path, run: LoadedRun, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The included models come without them, and are measured on the user's own alignments all the same."""
     (files / "own.align").write_text("0-0\n0-0\n", encoding="utf-8")
-    for language in ("en", "vi"):
-        (files / f"v.{language}").write_text("one\n", encoding="utf-8")
-    for language in ("vi", "en"):
-        (files / f"v.{language}").unlink()
-        message = (
-            rf"v\.{language} does not exist\. It belongs to the run's data\.valid, .*; run the command in the folder"
-        )
-        with pytest.raises(Mistake, match=message):
-            evaluate(job(files, alignment=files / "own.align"))
+    (files / "v.en").write_text("one\n", encoding="utf-8")
+    with pytest.raises(TranslatedError):
+        evaluate(job(files, alignment=files / "own.align"))
+    message = "v.vi does not exist. It belongs to the run's data.valid, on which the map for the alignment error rate "
+    assert message + "is chosen; without it, the rate is that of the last layer's mean." in caplog.text
+    assert read_valid_gold(run) is None
 
 
 def test_alignments_of_the_validation_split_are_optional_and_checked(run: LoadedRun) -> None:

@@ -278,5 +278,8 @@ def test_sentence_diagnostics_measure_the_drawn_map(here: Path, tmp_path: Path) 
         printed = 0.5e-4 + len(mean) * mean.shape[1] * np.finfo(float).eps
         assert float(row["coverage"]) == pytest.approx(np.minimum(shares.sum(0), 1)[:-1].mean(), rel=0, abs=printed)
         assert float(row["special"]) == pytest.approx(shares[:, -1].mean(), rel=0, abs=printed)
+    for name in ("diagnostics", "heads"):
+        with (tmp_path / f"{name}.csv").open(newline="") as file:
+            assert {row["site"] for row in csv.DictReader(file)} == {"cross"}, name
     coverages = [float(row["coverage"]) for row in rows]
     assert coverages == sorted(coverages)

@@ -86,7 +86,7 @@ def test_mean_queries_in_documents_are_those_of_the_sentences_one_by_one(documen
             strict=True,
         )
     )
-    earlier = earlier_pairs([0, 0, 0], list(zip(sources, targets, strict=True)), run.window)
+    earlier = earlier_pairs([0, 0, 0], list(zip(sources, targets, strict=True)), run.context_window)
     assert [len(pairs) for pairs in earlier] == [0, 1, 2]
     means = mean_queries(run, sources, targets, earlier)
     # The source and the context change neither the encoder's queries nor those of the decoder's first self-attention.

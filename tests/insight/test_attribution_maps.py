@@ -60,7 +60,7 @@ def test_the_command_writes_the_maps_and_every_format(run: str, tmp_path: Path) 
     made_from, site = folder.manifest["made_from"], folder.manifest["sites"]["cross"]
     assert (made_from["method"], made_from["contrast"], made_from["steps"]) == ("occlusion", "h", None)
     assert (site["layers"], site["heads"]) == (1, 1)
-    assert site["asks"] == "log p of the piece that the step predicts, minus log p(h)"
+    assert site["queries"] == "log p of the piece that the step predicts, minus log p(h)"
     [expected] = nmt.load(run, device="cpu").attribute(SOURCES[:1], TARGETS[:1], method="occlusion", contrast="h")[0]
     item = next(folder.sentences([1])).site("cross")
     # Differences of log-probabilities of some -6 nats in float32; a batch of other sentences rounds them differently.
@@ -124,6 +124,8 @@ def test_settings_that_a_method_cannot_use_are_refused(here: Path) -> None:
         chosen_method(trained, "integrated_gradients", steps=0)
     with pytest.raises(Mistake, match="method=gradient_x_input needs gradients, which precision=int8 does not support"):
         chosen_method(trained._replace(precision="int8"), "gradient_x_input")
+    with pytest.raises(Mistake, match=r"method=integrated_gradients needs precision=float32; use that, or method=occ"):
+        chosen_method(trained._replace(precision="bfloat16"), "integrated_gradients")
 
 
 def test_mistakes_on_the_command_line_are_refused(here: Path, tmp_path: Path) -> None:

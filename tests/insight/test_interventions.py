@@ -10,7 +10,8 @@ from nmt.attention.edits import Given, Off, OfHead, Scaled, Uniform
 from nmt.attention.normalizers import Softmax, Sparsemax
 from nmt.errors import Mistake
 from nmt.insight.ablation import ABLATIONS
-from nmt.insight.interventions import Decoded, Intervention, InterventionEffect, intervene, intervened
+from nmt.insight.interventions import Intervention, InterventionEffect, intervene, intervened
+from nmt.insight.sentence_pair import Decoded
 from nmt.runs.load import LoadedRun, load_run
 from nmt.runs.search import build_translator
 from nmt.scoring.forced_scores import log_probs

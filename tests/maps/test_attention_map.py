@@ -75,7 +75,7 @@ def test_bf16_weights_become_float32() -> None:
 
 def test_a_second_forward_pass_is_refused() -> None:
     recorder, _ = recorded()
-    with pytest.raises(Mistake, match="Layer 1 of cross is already recorded"):
+    with pytest.raises(ValueError, match="Layer 1 of cross is already recorded"):
         recorder("cross", 1, torch.zeros(2, 3, 7, 5), EVERYTHING)
 
 

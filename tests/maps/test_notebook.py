@@ -114,20 +114,45 @@ def test_a_map_is_drawn_on_axes_that_are_returned() -> None:
     assert item.plot(row="reads", axes=given) is given
     assert [label.get_text() for label in given.get_yticklabels()] == [BOS, "chúng", "<i>"]
     pyplot.close("all")
-    with pytest.raises(Mistake, match="head is 3; this map has 3, counted from 0"):
+    assert (given.get_ylabel(), given.get_xlabel()) == ("target", "source")
+    with pytest.raises(Mistake, match="head is 3; cross has heads 0 to 2: choose one, or leave it out for the mean"):
         item.plot(head=3)
+
+
+@pytest.mark.parametrize(
+    ("site", "rows", "columns", "in_vietnamese"),
+    [
+        ("encoder_self", "source", "source", "hàng: nguồn, cột: nguồn"),
+        ("decoder_self", "target", "target", "hàng: đích, cột: đích"),
+        ("encoder_words", "source", "earlier source", "hàng: nguồn, cột: nguồn của các câu trước"),
+        ("context", "target", "earlier sentences", "hàng: đích, cột: các câu trước"),
+    ],
+)
+def test_rows_and_columns_are_called_what_they_are_at_the_site(
+    site: str, rows: str, columns: str, in_vietnamese: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from matplotlib import pyplot
+
+    item = AttentionMap(site, cross().weights, SOURCE, SOURCE, SOURCE)
+    axes = item.plot()
+    assert (axes.get_ylabel(), axes.get_xlabel()) == (rows, columns)
+    pyplot.close("all")
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
+    assert f"rows: {rows}, columns: {columns};" in item._repr_html_()
+    monkeypatch.setenv("LC_ALL", "vi_VN.UTF-8")
+    assert f"{in_vietnamese};" in item._repr_html_()
 
 
 def test_a_map_becomes_a_table_with_a_row_for_each_weight() -> None:
     item = cross()
     frame = item.to_frame()
-    assert list(frame.columns) == ["site", "layer", "head", "row", "column", "target", "source", "weight"]
+    assert list(frame.columns) == ["site", "layer", "head", "row", "row_label", "column", "column_label", "weight"]
     assert len(frame) == item.weights.size
     one = frame.query("layer == 1 and head == 2").pivot(index="row", columns="column", values="weight")
     np.testing.assert_array_equal(one.to_numpy(), item.weights[1, 2])
-    assert list(frame.target[:5]) == [*["▁chú"] * 4, "ng"]
-    assert list(frame.source[:4]) == SOURCE
-    assert list(item.to_frame("reads").target[:1]) == [BOS]
+    assert list(frame.row_label[:5]) == [*["▁chú"] * 4, "ng"]
+    assert list(frame.column_label[:4]) == SOURCE
+    assert list(item.to_frame("reads").row_label[:1]) == [BOS]
     signed = AttentionMap("cross", item.weights, item.inputs, item.outputs, item.columns, attribution=-item.weights)
     assert (signed.to_frame().attribution == -signed.to_frame().weight).all()
 
@@ -140,8 +165,10 @@ def test_without_pandas_a_sentence_names_the_remedy(monkeypatch: pytest.MonkeyPa
 
 def test_a_layer_that_a_map_lacks_is_refused_with_those_that_it_has() -> None:
     for layer in (-1, 2):
-        expected = rf"^layer is {layer}; this map has 2, counted from 0: use 0 to 1, or None for the mean\.$"
+        expected = rf"^layer is {layer}; cross has layers 0 to 1: choose one, or leave it out for the mean\.$"
         with pytest.raises(Mistake, match=expected):
             cross().plot(layer=layer)
-    with pytest.raises(Mistake, match=r"^head is 1; this map has 1, counted from 0: use 0, or None for the mean\.$"):
+    with pytest.raises(
+        Mistake, match=r"^head is 1; cross has only head 0: choose one, or leave it out for the mean\.$"
+    ):
         cross(1, 1).plot(head=1)

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from nmt.errors import Mistake
 from nmt.maps.attention_map import AttentionMap, site_labels
 from nmt.maps.words import PIECE_ROWS, labeled, merge_pieces, spaced, word_ids, word_map
 
@@ -47,7 +46,7 @@ def test_a_stack_is_merged_map_by_map() -> None:
 
 
 def test_another_shape_is_refused() -> None:
-    with pytest.raises(Mistake, match="4 rows and 6 columns does not fit 2 target and 5 source"):
+    with pytest.raises(ValueError, match="4 rows and 6 columns does not fit 2 target and 5 source"):
         word_map(weights(), SOURCE, TARGET[:2], "predicts")
 
 

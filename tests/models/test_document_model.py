@@ -11,6 +11,7 @@ from nmt.data.batch import ContextSentences, collate
 from nmt.data.example import Example
 from nmt.decoding.state import select_rows
 from nmt.errors import Mistake
+from nmt.models.document_model import DocumentModel
 from nmt.models.hierarchical import EarlierSentences, HierarchicalAttention
 from nmt.text.tokenizer import PAD
 
@@ -132,6 +133,18 @@ def test_heads_that_do_not_divide_the_width_are_refused_by_their_key(scorers):
     site = partial(Attention, scorers["dot"], windows.Global, normalizers.Softmax)
     with pytest.raises(Mistake, match=r"context.model.num_heads=5 does not divide the state width 6: choose a"):
         HierarchicalAttention(site, site, dim=6, ffn_dim=5, num_heads=5, dropout=0.0)
+
+
+@pytest.mark.parametrize("dropout", [1.0, -0.1])
+def test_a_dropout_that_is_no_probability_is_refused_by_its_key(scorers, dropout):
+    site = partial(Attention, scorers["dot"], windows.Global, normalizers.Softmax)
+    with pytest.raises(Mistake, match=f"context.model.dropout is {dropout}; it must be a number of at least 0 and"):
+        HierarchicalAttention(site, site, dim=6, ffn_dim=5, num_heads=2, dropout=dropout)
+
+
+def test_a_document_model_that_reads_no_earlier_sentence_is_refused(make_model):
+    with pytest.raises(Mistake, match=r"context\.model\.encoder and context\.model\.decoder are both null"):
+        DocumentModel(make_model("transformer", "dot"), None, None, ffn_dim=5, num_heads=2, dropout=0.0)
 
 
 def test_both_levels_by_loops(scorers):

@@ -27,8 +27,9 @@ from nmt.insight.alternatives import alternatives
 from nmt.insight.attribution_maps import attribution_maps, chosen_method
 from nmt.insight.cells import cells
 from nmt.insight.forced_maps import IdPair
-from nmt.insight.interventions import Decoded, forced, intervene
+from nmt.insight.interventions import intervene
 from nmt.insight.known_alignments import agreement, aligned_pairs
+from nmt.insight.sentence_pair import Decoded, decoded_pair
 from nmt.insight.unknown_words import folded_words, unknown_words
 from nmt.maps.links import MapSelector
 from nmt.models import Bahdanau, Luong, Seq2Seq, Transformer, VocabularySizes
@@ -167,7 +168,7 @@ def check_model(page: Any, run: LoadedRun, webassembly: bool) -> None:
     )
     assert described["simd"] == webassembly
     exact = run._replace(model=copy.deepcopy(run.model).double())
-    expected = forced(exact, source, target)
+    expected = decoded_pair(exact, source, target)
     assert found == pytest.approx(expected.log_probs, abs=CLOSE)
     [[best]] = BeamSearch(**options, constraints=Constraints(**limits))(
         exact.model,
@@ -177,7 +178,7 @@ def check_model(page: Any, run: LoadedRun, webassembly: bool) -> None:
     )
     assert hypotheses[0]["ids"] == best.ids
     assert (hypotheses[0]["logProb"], hypotheses[0]["score"]) == pytest.approx((best.log_prob, best.score), abs=CLOSE)
-    decoded = forced(exact, sources, target)
+    decoded = decoded_pair(exact, sources, target)
     assert maps["pieces"] == decoded.pieces
     assert maps["text"] == decoded.text
     assert {*maps["maps"]} == {item.site for item in decoded.maps}
@@ -206,7 +207,7 @@ def test_8_bits_compute_as_torch_with_the_rounded_weights(page: Any, base: Loade
                     scales = stored[f"{key}.scales"].view(-1, *[1] * (tensor.ndim - 1))
                     tensor.copy_(stored[key].float() * scales)
         pair = {"source_ids": [20, 40, 60, 80], "target_ids": [30, 50, 70]}
-        expected = forced(rounded._replace(model=rounded.model.double()), *pair.values()).log_probs
+        expected = decoded_pair(rounded._replace(model=rounded.model.double()), *pair.values()).log_probs
         for webassembly in (True, False):
             [found] = answers(page, run, [("score", pair)], "int8", webassembly)
             assert found == pytest.approx(expected, abs=CLOSE), (name, webassembly)

@@ -13,7 +13,7 @@ import pytest
 
 from nmt.runs.load import LoadedRun, load_run
 from nmt.scoring.run_scores import conditions, score_runs, stored_scores
-from nmt.scoring.test_sets import TestSet, split_test_set
+from nmt.scoring.test_sets import TestSet, own_test_set, split_test_set
 
 Change = Callable[[Path, dict[str, Any]], dict[str, Any] | str]
 
@@ -24,7 +24,7 @@ def evaluated_once(finished: str, session_corpus: Path, tmp_path_factory: pytest
     folder = shutil.copytree(session_corpus, tmp_path_factory.mktemp("evaluated") / "copy")
     with contextlib.chdir(folder):
         run = load_run(folder / "run", "cpu")
-        score_runs([run], split_test_set(run, "valid"))
+        score_runs([run], split_test_set(run, "valid"), command="python -m nmt.evaluate run_dir=run")
     return folder
 
 
@@ -50,6 +50,21 @@ def translated(content: bytes) -> Change:
         return record
 
     return change
+
+
+def test_the_record_says_what_was_scored_by_which_command(evaluated: tuple[LoadedRun, TestSet]) -> None:
+    run, test_set = evaluated
+    prefix, sides = run.settings.data.valid, (run.direction.source, run.direction.target)
+    source, reference = (f"{prefix}.{side}" for side in sides)
+    record = json.loads((test_set.out / "scores.json").read_text(encoding="utf-8"))
+    assert record["command"] == "python -m nmt.evaluate run_dir=run"
+    assert record["test_set"] == {"split": "valid", "source": source, "references": [reference]}
+    own = own_test_set(run, source, [reference])
+    assert own.origin == {"split": None, "source": source, "references": [reference]}
+    # Records of the time before these two entries are still read.
+    older = {key: value for key, value in record.items() if key not in ("command", "test_set")}
+    (test_set.out / "scores.json").write_text(json.dumps(older), encoding="utf-8")
+    assert stored_scores(run, test_set) is not None
 
 
 def test_scores_are_used_if_nothing_has_changed(

@@ -12,13 +12,13 @@ from nmt.errors import Mistake
 from nmt.evaluation.scores import headline_metrics
 from nmt.evaluation.significance import approximate_randomization, holm, multi_bootstrap
 from nmt.scoring.score_table import (
-    Setting,
+    SeedGroup,
     System,
-    by_setting,
     file_systems,
+    means_section,
     paper_table,
     reference_files,
-    setting_section,
+    seed_groups,
     system_section,
     write_comparison,
 )
@@ -75,13 +75,22 @@ def test_a_file_beside_runs_has_no_settings_and_a_run_no_figures_of_a_file() -> 
 
 def test_seeds_of_equal_settings_are_grouped() -> None:
     rows = three()
-    assert by_setting(rows) == [Setting({"scorer": "dot"}, rows[:2]), Setting({"scorer": "none"}, rows[2:])]
-    assert by_setting(rows[1:]) == []
-    assert by_setting([system({"scorer": "dot"}), system({"scorer": "none"})]) == []
+    assert seed_groups(rows) == [SeedGroup({"scorer": "dot"}, rows[:2]), SeedGroup({"scorer": "none"}, rows[2:])]
+    assert seed_groups(rows[1:]) == []
+    assert seed_groups([system({"scorer": "dot"}), system({"scorer": "none"})]) == []
+
+
+def test_seeds_are_grouped_beside_a_file_of_translations(tmp_path: Path) -> None:
+    runs = [system({"system": f"runs/{seed}", "seed": seed}, drop) for seed, drop in (("1", 1), ("2", 3))]
+    file = system({"system": "other.vi"}, 14)
+    assert seed_groups([*runs, file]) == [SeedGroup({}, runs), SeedGroup({"system": "other.vi"}, [file])]
+    comparison = write_comparison([*runs, file], [REFERENCES], tmp_path)
+    assert list(comparison.sections["comparison_means"].rows) == ["all settings are equal", "other.vi"]
+    assert list(comparison.sections["comparison"].rows) == ["runs/1, seed 1", "runs/2, seed 2", "other.vi"]
 
 
 def test_a_setting_has_the_mean_and_deviation_of_its_seeds_and_one_p() -> None:
-    table = setting_section(by_setting(three()), [1.0, 0.25]).table
+    table = means_section(seed_groups(three()), [1.0, 0.25]).table
     assert table.header == ["scorer", "seeds", "BLEU", "p", "chrF2", "TER", "perplexity"]
     assert printed(table.rows) == [
         ["dot", "2", "98.00 ± 1.41", "", "97.00 ± 1.41", "2.00 ± 1.41", "5.00 ± 1.41"],

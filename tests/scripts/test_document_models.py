@@ -57,7 +57,7 @@ def test_the_table_has_means_and_deviations_of_the_finished_runs(
     right = {"none_1": [True, False], "none_2": [True, True], "both_1": [True, True]}
 
     def load(path: Path, device: str) -> Any:
-        return SimpleNamespace(name=path.name, window=SimpleNamespace(sentences=0))
+        return SimpleNamespace(name=path.name, context_window=SimpleNamespace(sentences=0))
 
     monkeypatch.setattr(script, "load_run", load)
     monkeypatch.setattr(script, "is_right", lambda trained, cases, in_context: right[trained.name])

@@ -58,9 +58,9 @@ def nan(*arguments: Any, **settings: Any) -> object:
         (batcher.Batcher, "_translated", zipped, "/translate", "ValueError"),
         (batcher.Batcher, "_translated", lambda *_: [], "/translate", "ValueError"),
         (Seq2Seq, "step", nan, "/translate", "CheckFailed"),
-        (lab, "forced", shapes, "/v1/attend", "ValueError"),
-        (lab, "forced", unpacked, "/v1/attend", "ValueError"),
-        (lab, "forced", lambda *_, **__: {}["maps"], "/v1/attend", "KeyError"),
+        (lab, "decoded_pair", shapes, "/v1/attend", "ValueError"),
+        (lab, "decoded_pair", unpacked, "/v1/attend", "ValueError"),
+        (lab, "decoded_pair", lambda *_, **__: {}["maps"], "/v1/attend", "KeyError"),
     ],
     ids=["zip(strict=True)", "a missing answer", "NaN", "tensor shapes", "wrong unpacking", "KeyError"],
 )
@@ -96,7 +96,7 @@ def test_a_bug_in_a_search_ends_its_stream_with_an_error_and_is_logged(
     caplog: pytest.LogCaptureFixture,
     record_property: Callable[[str, object], None],
 ) -> None:
-    monkeypatch.setattr(streams, "forced", shapes)
+    monkeypatch.setattr(streams, "decoded_pair", shapes)
     with caplog.at_level(logging.WARNING):
         _, text = answer(address, "/v1/translate/stream", {"text": "one two."})
     last = text.strip().split("\n\n")[-1]

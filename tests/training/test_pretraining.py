@@ -265,7 +265,9 @@ def test_its_maps_are_those_of_the_encoder(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"target": "in.en"}, "is a pretrained encoder: leave out target"),
+        ({"target": "in.en"}, "target has no effect on pretrained, which is a pretrained encoder: leave out target"),
+        ({"documents": "in.doc"}, "documents has no effect on pretrained, which is a pretrained encoder: leave out"),
+        ({"search.beam_size": "7"}, "search has no effect on pretrained, which is a pretrained encoder: leave out"),
         ({"site": "cross"}, "no attention at site 'cross', only at encoder_self"),
         ({"formats": "[alignments]"}, "formats includes alignments, but pretrained has no targets: leave alignments"),
     ],
