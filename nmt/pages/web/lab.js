@@ -2,6 +2,7 @@
 // The lab's page from top to bottom: it asks for a sentence's translation, shows it with its maps, and asks again after
 // each change.
 
+import { flushAnchor } from "./address.js";
 import { darkness, onPaper } from "./colors.js";
 import { button, clamp, copied, element, fillSelect, fitHeight, hasModifier, make, part, reachIfLong } from "./dom.js";
 import { alignedLayouts, annotatedLayout, drawHeatMap, leastWidth } from "./heat_map.js";
@@ -820,6 +821,7 @@ function listenToPage() {
     if (target instanceof Element && menu.open && !target.closest("summary")) menu.open = false;
   });
   element["copy-link"].addEventListener("click", async () => {
+    flushAnchor();
     announce(label(await copied(location.href) ? "copied" : "copyFailed"));
   });
   darkness.addEventListener("change", () => { draw(); drawAttribution(); drawGuess(complain); });

@@ -17,7 +17,7 @@ const shownPanels = () => view.compare ? panels : panels.slice(0, 1);
 
 // ---------------------------------------------------------------- drawing
 
-let addressTimer = 0, latestTicket = 0;
+let latestTicket = 0;
 
 /** Marks the active word, and says what it attends to. */
 function redraw() {
@@ -29,9 +29,7 @@ function redraw() {
     line.textContent = text;
     return line;
   }));
-  // Browsers limit how often the address may change.
-  clearTimeout(addressTimer);
-  addressTimer = setTimeout(writeView, 100);
+  writeView();
 }
 
 /** Draws the selection, unless it has changed again while the weights were loading. */
@@ -216,7 +214,7 @@ function start() {
   on("play", "click", () => play(!timer));
   listenToKeys();
   darkness.addEventListener("change", refresh);
-  addEventListener("hashchange", () => { clearTimeout(addressTimer); view.hovered = null; readView(); refresh(); });
+  addEventListener("hashchange", () => { view.hovered = null; readView(); refresh(); });
   readView();
   // Two runs are compared; more runs, or several steps of one run, are played as a film.
   if (runs.length === 2 && kind === "run" && !location.hash) openSecond();

@@ -1,6 +1,7 @@
 // @ts-check
 // The presentation for a lecture hall: large letters and few controls. ?present in the address opens the page in it.
 
+import { flushAnchor } from "../address.js";
 import { magnify } from "../draw.js";
 import { element, hasModifier } from "../dom.js";
 import { label } from "../i18n.js";
@@ -28,6 +29,7 @@ export function listenToPresentation(redraw) {
   present(new URLSearchParams(location.search).has("present"));
   const toggle = () => {
     present(!isPresenting());
+    flushAnchor();
     const query = new URLSearchParams(location.search);
     if (isPresenting()) query.set("present", "");
     else query.delete("present");

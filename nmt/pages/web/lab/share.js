@@ -1,6 +1,7 @@
 // @ts-check
 // A QR code of what the page shows, for everybody in the room.
 
+import { flushAnchor } from "../address.js";
 import { element } from "../dom.js";
 import { label } from "../i18n.js";
 import { engine } from "./asking.js";
@@ -10,6 +11,7 @@ const LOOPBACK = /^(localhost|.*\.localhost|127\.[\d.]+|0\.0\.0\.0|\[::1?\])$/;
 
 /** The address of the same state for others, who need no presentation. */
 function sharedAddress() {
+  flushAnchor();
   const address = new URL(location.href);
   address.searchParams.delete("present");
   return address.href;
