@@ -79,6 +79,16 @@ def test_a_qr_code_opens_the_same_state_for_the_class(page: Any, address: str) -
     page.keyboard.press("Escape")
     assert not page.locator("#share").is_visible()
     assert page.locator("#intact .cursor").count() == 1, "the selection stays"
+    # The page asks for no code that the server refuses.
+    for longer, is_drawn in ((0, True), (1, False)):
+        contrast = "a" * (1500 - len(shared) - len("&contrast=") + longer)
+        page.evaluate("anchor => { location.hash = anchor; }", f"{urlsplit(shared).fragment}&contrast={contrast}")
+        page.wait_for_function("contrast => document.getElementById('contrast').value === contrast", arg=contrast)
+        page.locator("#qr").click()
+        assert page.locator("#share-code").is_visible() == is_drawn
+        said = page.locator("#share-note").inner_text()
+        assert said.startswith("Only this computer" if is_drawn else "This state is too long for a QR code.")
+        page.keyboard.press("Escape")
     page.goto(shared)
     page.locator("#intact .cursor").wait_for()
     assert page.locator("html").get_attribute("class") in (None, "", "by-pointer")
