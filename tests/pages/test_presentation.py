@@ -57,6 +57,7 @@ def test_the_presentation_can_be_read_from_the_last_row_and_left_by_a_key(page: 
     page.locator("#text").blur()
     page.keyboard.press("p")
     assert "present" not in page.url
+    assert "present" not in page.locator("#language").get_attribute("href")
     assert "#run=maps_transformer" in page.url
     assert page.locator("#present").inner_text() == "Present (P)"
     assert page.locator("#site").is_visible()

@@ -5,6 +5,7 @@ import { flushAnchor } from "../address.js";
 import { magnify } from "../draw.js";
 import { element, hasModifier } from "../dom.js";
 import { label } from "../i18n.js";
+import { linkLanguage } from "./state.js";
 
 // A fortieth of this height is 13 pixels, the size of the letters in drawings: in a lecture hall, words need a fortieth.
 const LETTERS_FIT = 520;
@@ -35,6 +36,7 @@ export function listenToPresentation(redraw) {
     else query.delete("present");
     const text = String(query).replace(/present=(?=&|$)/, "present");
     history.replaceState(null, "", `${location.pathname}${text && `?${text}`}${location.hash}`);
+    linkLanguage();
     redraw();
   };
   element.present.addEventListener("click", () => { toggle(); element.present.blur(); });

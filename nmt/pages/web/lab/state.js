@@ -75,17 +75,27 @@ export function setLocks(start, end, ids) {
 /** The pieces that the translation must have: its beginning and the locked ones; 0 where the search is free. */
 export const keptIds = () => Array.from({ length: Math.max(state.prefix.length, state.locks.length) }, (_, i) => state.prefix[i] ?? state.locks[i]);
 
-/** With `isNew`, the browser's Back button returns to the previous address. */
-export function writeAddress(isNew = false) {
+function anchorOfState() {
   const anchor = new URLSearchParams();
   for (const [key, value] of Object.entries(state)) {
     const text = JSON.stringify(value);
     if (text !== JSON.stringify(DEFAULTS[/** @type {keyof State} */ (key)])) anchor.set(key, typeof value === "string" ? value : text);
   }
-  writeAnchor(anchor, isNew);
+  return anchor;
+}
+
+/** Lets the link to the page in the other language open what this one shows. */
+export function linkLanguage(anchor = anchorOfState()) {
   const query = new URLSearchParams(location.search);
   query.set("lang", otherLanguage);
   element.language.href = `?${query}#${anchor}`;
+}
+
+/** With `isNew`, the browser's Back button returns to the previous address. */
+export function writeAddress(isNew = false) {
+  const anchor = anchorOfState();
+  writeAnchor(anchor, isNew);
+  linkLanguage(anchor);
 }
 
 /** Takes the state from the address. A value that cannot be read is replaced by its default. @param {string[]} runs their names */
