@@ -88,8 +88,11 @@ let turn = 0;
 // The field whose change asked the latest question.
 let cause = element.text;
 
-/** Asks for everything that the page shows. A later call supersedes this one. */
-async function refresh() {
+/**
+ * Asks for everything that the page shows. A later call supersedes this one.
+ * @param {boolean} [isDropped] whether changes of the previous translation have been dropped, which the page says
+ */
+async function refresh(isDropped = false) {
   const mine = ++turn;
   /** @template T @param {Promise<T>} promise */
   const current = async (promise) => {
@@ -100,7 +103,7 @@ async function refresh() {
   /** @param {string} kind @param {Question} question */
   const attend = (kind, question) => latest(kind, (signal) => engine.attend(question, signal));
   stopAsking();
-  writeAddress();
+  writeAddress(isDropped);
   element.results.ariaBusy = "true";
   // Controls of the previous sentence or run would change the new translation.
   setInert(answers.intact !== null && !isCurrent());
@@ -130,7 +133,7 @@ async function refresh() {
     answers = { ...first, intact: sameOrNew(first.intact), original, other, reading };
     beam = found;
     subject = { run, source, second };
-    announce("");
+    announce(isDropped ? label("dropped") : "");
     show();
     element.results.ariaBusy = "false";
   } catch (error) {
@@ -690,8 +693,7 @@ async function begin(text, locks = []) {
   const isDropped = state.changes.length > 0 || state.prefix.length > 0 || state.locks.length > locks.length;
   Object.assign(state, { text, changes: [], prefix: [], locks, row: null, column: null, of: "intact" });
   writeAddress(true);
-  await refresh();
-  if (isDropped && isCurrent() && !state.changes.length && !element.status.textContent) announce(label("dropped"));
+  await refresh(isDropped);
 }
 
 // ---------------------------------------------------------------- files

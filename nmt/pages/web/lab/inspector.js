@@ -9,7 +9,7 @@ import { spansOf } from "../words.js";
 import { engine, latest } from "./asking.js";
 import { drawCell } from "./cell_picture.js";
 import { numbers, written } from "./equation.js";
-import { isKept, selectedPlace, setLocks, state } from "./state.js";
+import { beginWith, isKept, selectedPlace, setLocks, state } from "./state.js";
 import { withTerms } from "./terms.js";
 import { quoted } from "./wording.js";
 
@@ -20,7 +20,7 @@ import { quoted } from "./wording.js";
 /** @typedef {import("./state.js").Edit} Edit */
 /**
  * @typedef {object} Page
- * @property {() => void} refresh asks again and shows the changed state
+ * @property {(isDropped?: boolean) => void} refresh asks again and shows the changed state, or says that changes have been dropped from it
  * @property {() => void} redraw shows the changed state
  * @property {(error: unknown) => void} report shows an error
  */
@@ -242,8 +242,7 @@ export async function alternativesAt(step, intact, { refresh }) {
   }
   return choices.map(({ piece, id, log_prob }) => {
     const taken = button(`${piece.replaceAll("\u2581", "␣")} `, () => {
-      state.prefix = [...intact.ids.slice(0, step), id];
-      refresh();
+      refresh(beginWith([...intact.ids.slice(0, step), id], intact.ids));
     });
     taken.append(make("span", {}, `${decimal(100 * Math.exp(log_prob), 1)} %`));
     taken.disabled = id < 4 || intact.ids[step] === id;

@@ -72,6 +72,28 @@ export function setLocks(start, end, ids) {
   while (state.locks.length && !isKept(state.locks[state.locks.length - 1])) state.locks.pop();
 }
 
+/** Whether a change is about a position of the translation that is `start` or later. @param {import("../engine/interface.js").Change} change @param {number} start */
+function isAfter({ site, steps = [], columns = [] }, start) {
+  if (site === "encoder_self") return false; // its rows are words of the source
+  // A column of what is read so far is the piece of the row before; the first one is the sentence's beginning.
+  const read = site === "decoder_self" ? /** @type {number[]} */ (columns).map((column) => column - 1) : [];
+  return [...steps, ...read].some((position) => position >= start);
+}
+
+/**
+ * Lets the translation begin with `prefix`. From the first piece that this changes, locks and changes were made for
+ * other words: they are dropped. Returns whether there were any.
+ * @param {number[]} prefix @param {number[]} ids the translation for which they were made
+ */
+export function beginWith(prefix, ids) {
+  const changed = prefix.findIndex((id, i) => id !== ids[i]), start = changed < 0 ? prefix.length : changed;
+  const kept = state.changes.filter((edit) => !edit.changes.some((change) => isAfter(change, start)));
+  const isDropped = kept.length < state.changes.length || state.locks.slice(start).some(isKept);
+  Object.assign(state, { prefix, changes: kept });
+  setLocks(start, state.locks.length, []);
+  return isDropped;
+}
+
 /** The pieces that the translation must have: its beginning and the locked ones; 0 where the search is free. */
 export const keptIds = () => Array.from({ length: Math.max(state.prefix.length, state.locks.length) }, (_, i) => state.prefix[i] ?? state.locks[i]);
 

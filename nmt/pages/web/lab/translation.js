@@ -9,13 +9,13 @@ import { spansOf } from "../words.js";
 import { engine, latest } from "./asking.js";
 import { alternativesAt, setWeight } from "./inspector.js";
 import { selectedMap } from "./maps.js";
-import { isKept, setLocks, state } from "./state.js";
+import { beginWith, isKept, setLocks, state } from "./state.js";
 import { quoted, sayNothing } from "./wording.js";
 
 /** @typedef {import("../engine/interface.js").Translation} Translation */
 /**
  * @typedef {object} Page
- * @property {() => void} refresh shows the changed state
+ * @property {(isDropped?: boolean) => void} refresh shows the changed state, or says that changes have been dropped from it
  * @property {(error: unknown) => void} report
  * @property {(text: string) => void} say
  * @property {(piece: number | null) => void} select selects the row of a piece in the map
@@ -134,10 +134,8 @@ function lockChosen() {
 function deleteChosen() {
   if (!shown || chosen === null) return;
   const spans = wordsOf(shown), [start, end] = spans[chosen], [, next] = spans[chosen + 1];
-  state.prefix = [...shown.ids.slice(0, start), ...shown.ids.slice(end, next)];
-  state.locks = []; // they were for other positions
   chosen = null;
-  page.refresh();
+  page.refresh(beginWith([...shown.ids.slice(0, start), ...shown.ids.slice(end, next)], shown.ids));
 }
 
 // ---------------------------------------------------------------- typing
@@ -179,9 +177,7 @@ async function goOnFromTyped() {
     const question = { run: state.run, text: state.text, target: text };
     const prefix = text ? (await latest("typed", (signal) => engine.attend(question, signal))).ids : [];
     if (shown !== translation) return; // what was typed belongs to an earlier translation
-    state.prefix = prefix;
-    state.locks = [];
-    page.refresh();
+    page.refresh(beginWith(prefix, translation.ids));
   } catch (error) { page.report(error); }
 }
 
