@@ -107,6 +107,27 @@ def test_a_sentence_in_the_other_language_is_offered_the_other_direction(page: A
     assert page.locator("#direction").is_hidden()
 
 
+def test_a_run_of_another_language_ends_the_translation_and_its_changes(page: Any) -> None:
+    page.locator("#try-block").click()
+    page.locator("#changed .cell").first.wait_for()
+    ready(page)
+    held: list[Any] = []
+    page.route(lambda url: url.endswith("/v1/examples?run=vi-en"), lambda route: held.append(route))
+    page.locator("#run").select_option("vi-en")
+    while not held:
+        page.wait_for_timeout(20)
+    assert page.locator("#answer .translation").text_content() == ""
+    assert page.locator("#intact .cell, #changes li, #answer button:visible").count() == 0
+    held.pop().continue_()
+    page.get_by_text("Your changes belonged to the previous translation").wait_for()
+    ready(page)
+    assert page.locator("#text").get_attribute("lang") == "vi"
+    page.go_back()
+    page.locator("#changes li").wait_for()
+    ready(page)
+    assert page.locator("#text").input_value() == "We drink tea."
+
+
 def test_the_page_opens_with_a_sentence_in_its_language(lab: Any) -> None:
     for language, run in (("vi", "vi-en"), ("en", "en-vi")):
         lab.goto(f"/?lang={language}")

@@ -21,7 +21,7 @@ import { listenToFiles } from "./lab/file.js";
 import { isPresenting, listenToPresentation } from "./lab/presentation.js";
 import { pictureOf, pngFile, save, svgFile } from "./lab/save.js";
 import { listenToShare } from "./lab/share.js";
-import { keptIds, readAddress, selectedPlace, state, writeAddress } from "./lab/state.js";
+import { keptIds, readAddress, selectedPlace, state, subject, unchanged, writeAddress } from "./lab/state.js";
 import { forgetSteps, hideLater, listenToSteps } from "./lab/steps.js";
 import { fillGlossary, withTerm, withTerms } from "./lab/terms.js";
 import { closeMenu, forgetWords, listenToTranslation, showWords } from "./lab/translation.js";
@@ -64,8 +64,6 @@ let runs = [];
 /** @type {Answers} */
 const NONE = { intact: null, forced: null, changed: null, other: null, reading: null, original: null };
 let answers = NONE;
-// The runs and the sentence that they belong to.
-let subject = { run: "", source: "", second: "" };
 /** The search for the question `asked`. @typedef {import("./engine/interface.js").Found & { asked: string, steps: import("./engine/interface.js").Hypothesis[][] }} Search */
 /** @type {Search} */
 const NO_SEARCH = { asked: "", steps: [], ids: [], text: "", score: 0, unknown_characters: "", unknown_words: [] };
@@ -132,7 +130,7 @@ async function refresh(isDropped = false) {
     // Assign all at once, so that the page never mixes answers to different questions.
     answers = { ...first, intact: sameOrNew(first.intact), original, other, reading };
     beam = found;
-    subject = { run, source, second };
+    Object.assign(subject, { run, source, second });
     announce(isDropped ? label("dropped") : "");
     show();
     element.results.ariaBusy = "false";
@@ -298,9 +296,9 @@ function report(error) {
   complain(error);
 }
 
-/** Switches the maps and the controls beside them off, or on again. @param {boolean} isInert */
+/** Switches the translation, its maps and the controls beside them off, or on again. @param {boolean} isInert */
 function setInert(isInert) {
-  for (const name of ["side", "results", "heads"]) element[name].inert = isInert;
+  for (const name of ["answer", "side", "results", "heads"]) element[name].inert = isInert;
 }
 
 /** Makes the engine stop computing the answers that `refresh` asks for. */
@@ -578,7 +576,7 @@ function listenToTries() {
   });
   element["start-over"].title = label("startOver");
   element["start-over"].addEventListener("click", () => {
-    Object.assign(state, { changes: [], prefix: [], locks: [], row: null, column: null, of: "intact" });
+    Object.assign(state, unchanged());
     element["try-cell"].focus({ preventScroll: true }); // this button disappears
     refresh();
   });
@@ -684,14 +682,16 @@ async function fillExamples() {
   return examples[0]?.source ?? "";
 }
 
+/** Whether there are changes of the translation, apart from locks that stay. @param {number[]} [locks] */
+const hasOwnChanges = (locks = []) => state.changes.length > 0 || state.prefix.length > 0 || state.locks.length > locks.length;
+
 /**
  * Starts with a new sentence, and drops the changes, which belong to the old one. Locked words stay if it was typed.
- * @param {string} text @param {number[]} locks
+ * @param {string} text @param {number[]} locks @param {boolean} [isDropped] whether changes are dropped, which the page says
  */
-async function begin(text, locks = []) {
+async function begin(text, locks = [], isDropped = hasOwnChanges(locks)) {
   cause = element.text;
-  const isDropped = state.changes.length > 0 || state.prefix.length > 0 || state.locks.length > locks.length;
-  Object.assign(state, { text, changes: [], prefix: [], locks, row: null, column: null, of: "intact" });
+  Object.assign(state, { text, ...unchanged(), locks });
   writeAddress(true);
   await refresh(isDropped);
 }
@@ -747,11 +747,19 @@ function listenToChoices() {
     const first = fillExamples();
     if (isReadable && element.text.value.trim()) begin(element.text.value);
     else {
+      // Nothing may be asked about the old translation: the new run cannot answer it.
+      const isDropped = hasOwnChanges();
+      turn++;
+      stopAsking();
       setText("");
+      Object.assign(state, { text: "", ...unchanged() });
+      forget();
+      announce("");
       first.then((text) => {
-        if (!text || state.run !== value || element.text.value.trim()) return;
+        if (state.run !== value || element.text.value.trim()) return;
+        if (!text) { refresh(); return; }
         setText(text);
-        begin(text);
+        begin(text, [], isDropped);
       });
     }
   });

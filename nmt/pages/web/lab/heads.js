@@ -11,7 +11,7 @@ import { thumbnail } from "../thumbnail.js";
 import { engine, latest } from "./asking.js";
 import { hasKnownAlignment } from "./guess.js";
 import { selectedMap } from "./maps.js";
-import { state } from "./state.js";
+import { state, subject } from "./state.js";
 
 /** @typedef {import("../map.js").AttentionMap} AttentionMap */
 /** @typedef {import("../map.js").Choice} Choice */
@@ -51,11 +51,11 @@ let drawnFrom = [];
 
 /** The alignment error rate of each layer and head, where the alignment of the sentence is known. @type {Map<string, number[][]>} */
 const errorRates = new Map();
-const rateKey = (/** @type {string} */ run) => JSON.stringify([run, state.text]);
+const rateKey = (/** @type {string} */ run) => JSON.stringify([run, subject.source]);
 
 /** @param {string} run @param {() => void} redraw @param {(error: unknown) => void} report */
 async function askErrorRates(run, redraw, report) {
-  const key = rateKey(run), question = { run, text: state.text, guess: [], layer: null, head: null };
+  const key = rateKey(run), question = { run, text: subject.source, guess: [], layer: null, head: null };
   errorRates.set(key, []); // asked
   try { errorRates.set(key, (await latest(`error rates ${run}`, (signal) => engine.align(question, signal))).error_rates); } catch (error) {
     errorRates.delete(key);
@@ -108,7 +108,7 @@ export function drawHeads(shown, redraw, report) {
   const focused = element["heads-tables"].contains(document.activeElement) ? /** @type {HTMLElement} */ (document.activeElement).dataset : null;
   element.heads.hidden = several.length === 0;
   if (element.heads.hidden) return;
-  const isKnown = state.site === "cross" && hasKnownAlignment(state.text);
+  const isKnown = state.site === "cross" && hasKnownAlignment(subject.source);
   for (const { run } of isKnown ? several : []) if (!errorRates.has(rateKey(run))) askErrorRates(run, redraw, report);
   const width = roomOfMaps();
   const room = isStrip() ? (width - BETWEEN_TABLES * (several.length - 1)) / several.length : (wide.matches ? SHARE_BESIDE * width : width) - LAYER_NAMES;

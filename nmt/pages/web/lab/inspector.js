@@ -9,7 +9,7 @@ import { spansOf } from "../words.js";
 import { engine, latest } from "./asking.js";
 import { drawCell } from "./cell_picture.js";
 import { numbers, written } from "./equation.js";
-import { beginWith, isKept, selectedPlace, setLocks, state } from "./state.js";
+import { beginWith, isKept, selectedPlace, setLocks, state, subject } from "./state.js";
 import { withTerms } from "./terms.js";
 import { quoted } from "./wording.js";
 
@@ -231,7 +231,7 @@ async function drawAlternatives(steps, intact, { refresh, report }) {
  */
 export async function alternativesAt(step, intact, { refresh }) {
   const asked = alternativesOf.get(intact) ?? latest("alternatives", async (signal) => {
-    const question = { run: state.run, text: state.text, target_ids: intact.ids, number: 6 };
+    const question = { run: subject.run, text: subject.source, target_ids: intact.ids, number: 6 };
     return (await engine.alternatives(question, signal)).alternatives;
   });
   alternativesOf.set(intact, asked);
@@ -297,7 +297,7 @@ async function drawExplanation(map, steps, span, intact, page) {
     const place = selectedPlace(), key = JSON.stringify([place, row]), answers = rowsOf.get(intact) ?? new Map();
     rowsOf.set(intact, answers);
     if (!answers.has(key)) {
-      const question = { run: state.run, text: state.text, target_ids: intact.ids, ...place, row };
+      const question = { run: subject.run, text: subject.source, target_ids: intact.ids, ...place, row };
       answers.set(key, await latest("explain", (signal) => engine.explain(question, signal)));
     }
     const cells = answers.get(key);

@@ -57,6 +57,12 @@ const DEFAULTS = {
 const VALUES = { site: SITES, unit: ["words", "pieces"], view: ["heat", "lines"], of: ["intact", "changed", "other"] };
 export const state = structuredClone(DEFAULTS);
 
+/** The runs and the sentence that the answers on the page belong to, which `state` may have left already. */
+export const subject = { run: "", source: "", second: "" };
+
+/** What a new sentence begins with: no changes, and no selection. @returns {Pick<State, "changes" | "prefix" | "locks" | "row" | "column" | "of">} */
+export const unchanged = () => ({ changes: [], prefix: [], locks: [], row: null, column: null, of: "intact" });
+
 const chosen = (/** @type {Choice} */ choice) => choice === MEAN ? null : choice;
 
 /** The selected site, layer and head. @returns {Location} */

@@ -9,7 +9,7 @@ import { spansOf } from "../words.js";
 import { engine, latest } from "./asking.js";
 import { alternativesAt, setWeight } from "./inspector.js";
 import { selectedMap } from "./maps.js";
-import { beginWith, isKept, setLocks, state } from "./state.js";
+import { beginWith, isKept, setLocks, state, subject } from "./state.js";
 import { quoted, sayNothing } from "./wording.js";
 
 /** @typedef {import("../engine/interface.js").Translation} Translation */
@@ -174,7 +174,7 @@ async function goOnFromTyped() {
   if (!translation || typed.trim() === translation.text) return;
   const text = keptText(translation.text, typed);
   try {
-    const question = { run: state.run, text: state.text, target: text };
+    const question = { run: subject.run, text: subject.source, target: text };
     const prefix = text ? (await latest("typed", (signal) => engine.attend(question, signal))).ids : [];
     if (shown !== translation) return; // what was typed belongs to an earlier translation
     page.refresh(beginWith(prefix, translation.ids));
