@@ -952,6 +952,16 @@ def test_a_word_should_look_at_a_source_word(page: Any) -> None:
     page.mouse.up()
     edited = "#changed .cell[data-row='0'][data-column='0']"
     page.wait_for_function("place => document.querySelector(place).dataset.tip.endsWith('1.000')", arg=edited)
+    # What is selected at another site is no place in the map of cross attention.
+    page.locator("#site").select_option("encoder_self")
+    page.locator("#intact text[data-column='1']").click()
+    word(page, 0).press("Enter")
+    page.locator("#intact text[data-column='1']").click()
+    page.locator("#word-look").select_option("1")
+    edited = "#changed .cell[data-row='0'][data-column='1']"
+    page.wait_for_function("place => document.querySelector(place).dataset.tip.endsWith('1.000')", arg=edited)
+    assert page.locator("#site").input_value() == "cross"
+    assert page.locator("#intact .outline, #intact .cursor").count() == 0
 
 
 def test_a_translation_is_copied_and_followed_step_by_step(page: Any) -> None:

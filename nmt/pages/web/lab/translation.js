@@ -118,7 +118,7 @@ const crossMap = (translation) => selectedMap(translation.maps.cross, state.site
 /** All the weight of a word's row goes to one source word. @param {number} word @param {number} column */
 function lookAt(word, column) {
   if (!shown) return;
-  if (state.site !== "cross") Object.assign(state, { site: "cross", layer: MEAN, head: MEAN });
+  if (state.site !== "cross") Object.assign(state, { site: "cross", layer: MEAN, head: MEAN, row: null, column: null, of: "intact" });
   setWeight(crossMap(shown), word, column, 1);
   page.refresh();
 }
