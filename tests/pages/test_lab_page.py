@@ -571,6 +571,14 @@ def test_temperature_normalizer_and_window_of_a_layer(page: Any) -> None:
     page.locator("#changes li").nth(1).wait_for()
     ready(page)
     assert sorted(set(numbers(page, "changed")))[-1] == 1.0, "a window of one word"
+    # In the other language, a link says it in that language; a link from before names it in the language of its page.
+    earlier = link(page).replace("%22half_width%22%2C0%5D", "%22window+half-width+D%22%2C0%5D")
+    assert earlier != link(page)
+    page.goto(earlier.replace("#", "?lang=vi#"))
+    page.locator("#changes li").nth(1).wait_for()
+    shown = [text.split(" · ")[0] for text in page.locator("#changes li:not(.all)").all_text_contents()]
+    assert shown == ["hàm chuẩn hóa = sparsemax", "window half-width D = 0"]
+    ready(page)
 
 
 def test_the_beam_is_as_wide_as_asked_for(page: Any) -> None:

@@ -37,8 +37,12 @@ export function placeName({ site, layer, head } = selectedPlace()) {
 
 // An edit is kept in the address, with its numbers as data.
 const isNumber = (/** @type {string | number} */ value) => Number.isFinite(Number(value));
-const textOf = (/** @type {Edit} */ { says: [name, ...values], place }) =>
-  `${label(String(name), ...values.map((value) => isNumber(value) ? localized(String(value)) : value))} · ${placeName(place)}`;
+/** @param {Edit} edit */
+function textOf({ says: [name, ...values], place }) {
+  // A setting is kept by the name of its label; a link from before that has the label itself, which `label` leaves as it is.
+  const shown = values.map((value, i) => isNumber(value) ? localized(String(value)) : name === "isSetting" && i === 0 ? label(String(value)) : value);
+  return `${label(String(name), ...shown)} · ${placeName(place)}`;
+}
 const keyOf = (/** @type {string} */ kind, /** @type {Location} */ { site, layer, head }) => [kind, site, layer, head].join(" ");
 
 /**
@@ -79,7 +83,7 @@ export const chosenForLayer = (what) => state.changes.find(({ key }) => key === 
 /** Sets that value; null restores the trained one. @param {string} what @param {string | number | null} value */
 export function chooseForLayer(what, value) {
   if (value === null) state.changes = state.changes.filter(({ key }) => key !== keyOf(what, wholeLayer()));
-  else edit(what, ["isSetting", label(what), value], [{ ...wholeLayer(), [what]: value }], wholeLayer());
+  else edit(what, ["isSetting", what, value], [{ ...wholeLayer(), [what]: value }], wholeLayer());
 }
 
 /**
