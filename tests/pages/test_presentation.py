@@ -124,9 +124,20 @@ def test_what_is_typed_before_the_page_is_ready_stays(browser: Any, address: str
         page.goto(address)
     page.locator("#text").fill("one two.")
     assert page.locator("#ask button").is_disabled()
-    waiting[0].continue_()
+    # A page that is busy when it is opened asks again; one that nobody answers says what to do.
+    with page.expect_request("**/v1/runs"):
+        waiting[0].fulfill(status=503, json={"error": "Too many questions."}, headers={"retry-after": "1"})
+        page.get_by_text("Too many questions.").wait_for()
+    while len(waiting) < 2:
+        page.wait_for_timeout(20)
+    waiting[1].continue_()
     page.locator("#ask button").click()
     page.locator("#results[aria-busy='false'] #intact .cell").first.wait_for()
     assert page.locator("#text").input_value() == "one two."
     assert "text=one+two." in page.url
+    assert page.locator("#status").text_content() == ""
+    page.unroute("**/v1/runs")
+    page.route("**/v1/runs", lambda route: route.abort())
+    page.reload()
+    page.get_by_text("The server cannot be reached. Check that nmt.serve is running, then reload this page.").wait_for()
     context.close()

@@ -6,10 +6,10 @@ import { flushAnchor } from "./address.js";
 import { darkness, onPaper } from "./colors.js";
 import { button, clamp, copied, element, fillSelect, fitHeight, hasModifier, make, part, reachIfLong } from "./dom.js";
 import { alignedLayouts, annotatedLayout, drawHeatMap, leastWidth } from "./heat_map.js";
-import { Refused } from "./engine/interface.js";
+import { Refused, Unreachable } from "./engine/interface.js";
 import { fillLabels, label } from "./i18n.js";
 import { drawAttribution, fitAttribution, listenToAttribution, showAttribution, shownAttribution } from "./lab/attribution.js";
-import { engine, isOutdated, latest, sentenceOf, stop } from "./lab/asking.js";
+import { engine, isOutdated, latest, patiently, sentenceOf, stop } from "./lab/asking.js";
 import { drawBeam } from "./lab/beam.js";
 import { offerDirection } from "./lab/direction.js";
 import { drawGuess, listenToGuess, setPairs } from "./lab/guess.js";
@@ -891,7 +891,14 @@ async function start() {
   fillGlossary();
   part(element["alternatives-box"], "h2").replaceChildren(...withTerm(label("alternatives"), label("pieces"), "aboutPieces"));
   element.beam.dataset.name = label("beam");
-  try { runs = (await latest("runs", (signal) => engine.runs(signal))).filter(({ error }) => !error); } catch (error) { report(error); return; }
+  try {
+    const listed = await latest("runs", (signal) => patiently(() => engine.runs(signal), Infinity, signal, complain));
+    runs = listed.filter(({ error }) => !error);
+  } catch (error) {
+    // Nothing on the page asks for the runs again.
+    complain(error instanceof Unreachable && !error.sentence ? new Error(label("failedAtStart")) : error);
+    return;
+  }
   if (!runs.length) { complain(new Error(label("noRuns"))); return; }
   listenToPresentation(() => { if (answers.intact) draw(); drawAttribution(); });
   listenToShare();
