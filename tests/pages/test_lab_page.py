@@ -987,6 +987,15 @@ def test_a_translation_is_copied_and_followed_step_by_step(page: Any) -> None:
         assert seen.count() == step
     press(page, "Previous step")
     assert seen.count() == 1
+    with page.expect_download() as download:
+        save(page, "svg")
+    saved = download.value.path().read_text(encoding="utf-8")
+    columns = page.locator("#intact text[data-column]").count()
+    assert len(re.findall(r"<text [^>]*data-row=", saved)) == 1, "a picture hides what the page hides"
+    assert len(re.findall(r'<rect class="cell[^>]*fill="#ffffff"', saved)) == (rows - 1) * columns
+    assert len(re.findall(r"<title>[^<]*: [01]\.\d{3}</title>", saved)) == columns, "the weights of one row"
+    words = page.locator("#answer .translation [data-word]:not(.later)").all_text_contents()
+    assert re.findall(r'<text [^>]*y="72"[^>]*>([^<]*)<', saved) == [" ".join(words)]
     press(page, "Show all")
     assert seen.count() == rows
     assert page.locator("#intact .later").count() == 0
