@@ -2,7 +2,8 @@
 // The viewer of exported maps, from top to bottom: drawing, keys, the film, and the start.
 
 import { darkness } from "./colors.js";
-import { clamp, element, fillSelect, hasModifier, make } from "./dom.js";
+import { clamp, element, fillSelect, hasModifier } from "./dom.js";
+import { fillTerms } from "./glossary.js";
 import { fillPage, otherLanguage } from "./language.js";
 import { MEAN, SITES, choicesOf } from "./map.js";
 import { ScriptError, kind, nameOf, pairs, runs } from "./viewer/data.js";
@@ -222,7 +223,7 @@ function start() {
 }
 
 fillPage(label, "title");
-element.terms.replaceChildren(...TERMS.flatMap(([term, about]) => [make("dt", {}, label(term)), make("dd", {}, label(about))]));
+fillTerms(element.terms, TERMS.map(([term, about]) => [label(term), label(about)]));
 element.language.textContent = label("switch");
 element.language.lang = otherLanguage;
 element.language.href = `?lang=${otherLanguage}`;
