@@ -25,7 +25,7 @@ import { keptIds, readAddress, selectedPlace, state, subject, unchanged, writeAd
 import { forgetSteps, hideLater, listenToSteps } from "./lab/steps.js";
 import { fillGlossary, withTerm, withTerms } from "./lab/terms.js";
 import { closeMenu, forgetWords, listenToTranslation, showWords } from "./lab/translation.js";
-import { quoted, sayNothing, signed, timesOf } from "./lab/wording.js";
+import { fillWords, quoted, signed, timesOf } from "./lab/wording.js";
 import { decimal, language, nameOfLanguage, otherLanguage } from "./language.js";
 import { drawLines } from "./lines.js";
 import { MEAN, SITES, choiceOf, choicesOf, differenceOf, reweighted } from "./map.js";
@@ -385,9 +385,7 @@ function showNames() {
 function showTranslation(section, run, translation, compared) {
   const paragraph = part(section, ".translation");
   paragraph.lang = runNamed(run)?.target ?? "";
-  const words = translation.text.split(" "), others = new Set(compared?.text.split(" ") ?? words);
-  paragraph.replaceChildren(...words.flatMap((word, i) => [...i ? [" "] : [], make("span", { class: others.has(word) ? "" : "differs", "data-word": i }, word)]));
-  if (!translation.text) paragraph.replaceChildren(sayNothing());
+  fillWords(paragraph, translation.text, compared?.text, (word, i) => make("span", { "data-word": i }, word));
 }
 
 /** @param {Section} section @param {string} text */

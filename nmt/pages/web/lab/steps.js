@@ -1,7 +1,7 @@
 // @ts-check
 // The translation step by step: later rows and words are hidden, so that a lecturer can stop at a step.
 
-import { clamp, element, hasModifier, hit } from "../dom.js";
+import { clamp, element, hasModifier, hit, stillness } from "../dom.js";
 import { label } from "../i18n.js";
 import { state } from "./state.js";
 
@@ -41,7 +41,6 @@ export function hideLater(map) {
 
 /** The step whose weights have grown. @type {number | null} */
 let grown = null;
-const stillness = matchMedia("(prefers-reduced-motion: reduce)");
 
 /** Lets the weights of a new row appear from left to right. @param {number} row */
 function grow(row) {

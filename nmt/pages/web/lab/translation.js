@@ -10,7 +10,7 @@ import { engine, latest } from "./asking.js";
 import { alternativesAt, setWeight } from "./inspector.js";
 import { selectedMap } from "./maps.js";
 import { beginWith, isKept, setLocks, state, subject } from "./state.js";
-import { quoted, sayNothing } from "./wording.js";
+import { fillWords, quoted } from "./wording.js";
 
 /** @typedef {import("../engine/interface.js").Translation} Translation */
 /**
@@ -42,25 +42,20 @@ const wordButtons = () => /** @type {HTMLElement[]} */ ([...paragraph.querySelec
  */
 export function showWords(translation, compared) {
   const words = translation.text.split(" "), spans = wordsOf(translation);
-  const others = new Set(compared?.text.split(" ") ?? words), focused = wordButtons().indexOf(/** @type {HTMLElement} */ (document.activeElement));
+  const focused = wordButtons().indexOf(/** @type {HTMLElement} */ (document.activeElement));
   if (shown?.ids.join(" ") !== translation.ids.join(" ")) chosen = null;
   shown = translation;
   // A text whose words are not those of its pieces can be read, but not changed word by word.
   const isAlive = words.length === spans.length && translation.text !== "";
-  paragraph.replaceChildren(...words.flatMap((word, i) => {
-    /** @type {HTMLElement} */
-    const item = isAlive ? button(word, () => { openMenu(chosen === i ? null : i); }) : make("span", {}, word);
-    item.className = others.has(word) ? "" : "differs";
-    if (isAlive) item.dataset.from = String(spans[i][0]);
-    if (isAlive) {
-      item.dataset.word = String(i);
-      item.setAttribute("aria-expanded", String(chosen === i));
-      item.setAttribute("aria-controls", "word-menu");
-      if (isLocked(spans[i])) item.classList.add("locked");
-    }
-    return [...i ? [" "] : [], item];
-  }));
-  if (!translation.text) paragraph.replaceChildren(sayNothing());
+  fillWords(paragraph, translation.text, compared?.text, (word, i) => {
+    if (!isAlive) return make("span", {}, word);
+    const item = button(word, () => { openMenu(chosen === i ? null : i); });
+    Object.assign(item.dataset, { from: spans[i][0], word: i });
+    item.setAttribute("aria-expanded", String(chosen === i));
+    item.setAttribute("aria-controls", "word-menu");
+    item.classList.toggle("locked", isLocked(spans[i]));
+    return item;
+  });
   reachIfLong(paragraph);
   element.tools.hidden = false;
   element.edit.hidden = !translation.ids.length;
