@@ -67,7 +67,7 @@ let answers = NONE;
 /** The search for the question `asked`. @typedef {import("./engine/interface.js").Found & { asked: string, steps: import("./engine/interface.js").Hypothesis[][] }} Search */
 /** @type {Search} */
 const NO_SEARCH = { asked: "", steps: [], ids: [], text: "", score: 0, unknown_characters: "", unknown_words: [] };
-let beam = NO_SEARCH;
+let search = NO_SEARCH;
 /** The drawing of the translation's map. @type {import("./heat_map.js").Drawing | null} */
 let intactDrawing = null;
 
@@ -115,21 +115,21 @@ async function refresh(isDropped = false) {
     await current(fitChoices());
     const { run, second, text: source } = state, kept = keptIds();
     if (!source.trim()) { forget(); return; }
-    const search = { beam_size: state.beamSize, length_penalty: state.lengthPenalty };
-    const question = { run, text: source, prefix_ids: kept, ...search };
+    const settings = { beam_size: state.beamSize, length_penalty: state.lengthPenalty };
+    const question = { run, text: source, prefix_ids: kept, ...settings };
     const asked = JSON.stringify(question);
-    const found = beam.asked === asked && state.changes.length ? beam : { asked, ...await current(watched(question, () => mine === turn)) };
+    const found = search.asked === asked && state.changes.length ? search : { asked, ...await current(watched(question, () => mine === turn)) };
     const changes = state.changes.flatMap((edit) => edit.changes), given = { ...question, target_ids: found.ids };
     const first = changes.length ? await current(latest("intervene", (signal) => engine.intervene({ ...given, changes }, signal)))
       : { intact: await current(attend("attend", given)), forced: null, changed: null };
-    const original = kept.length ? await current(attend("whole", { run, text: source, ...search })) : null;
-    const asSecond = { run: second, text: source, ...search };
+    const original = kept.length ? await current(attend("whole", { run, text: source, ...settings })) : null;
+    const asSecond = { run: second, text: source, ...settings };
     const [other, reading] = second ? await current(Promise.all([
       attend("own", asSecond), first.intact.text ? attend("reading", { ...asSecond, target: first.intact.text }) : null,
     ])) : [null, null];
     // Assign all at once, so that the page never mixes answers to different questions.
     answers = { ...first, intact: sameOrNew(first.intact), original, other, reading };
-    beam = found;
+    search = found;
     Object.assign(subject, { run, source, second });
     announce(isDropped ? label("dropped") : "");
     show();
@@ -226,20 +226,20 @@ function chosenInWords() {
   return [hasOne ? label(state.site) : placeName(), label(state.unit)].join(" · ");
 }
 
-/** Choices that were forced, because there was a single layer or head; the next site or run begins with the mean. @type {Set<string>} */
-const forced = new Set();
+/** Choices without an alternative, because there was a single layer or head; the next site or run begins with the mean. @type {Set<string>} */
+const onlyChoices = new Set();
 
 /** Replaces a selected site, layer or head that the runs lack with one that they have, and fills the controls. */
 async function fitChoices() {
-  const { run, second } = state, { sites, search, embedded } = await describe(run);
+  const { run, second } = state, { sites, search: settings, embedded } = await describe(run);
   if (run !== state.run) return; // a later call fits the choices to the new run
   element.warning.hidden = !embedded;
   if (!sites[state.site]) state.site = "cross";
   /** @param {"layer" | "head" | "otherLayer" | "otherHead"} key @param {number} count @param {import("./dom.js").PageElement} select */
   const fit = (key, count, select) => {
-    const choice = state[key], wasForced = forced.delete(key);
-    state[key] = count === 1 ? 0 : choice !== MEAN && choice < count && !wasForced ? choice : MEAN;
-    if (count === 1) forced.add(key);
+    const choice = state[key], wasOnly = onlyChoices.delete(key);
+    state[key] = count === 1 ? 0 : choice !== MEAN && choice < count && !wasOnly ? choice : MEAN;
+    if (count === 1) onlyChoices.add(key);
     fillSelect(select, choicesOf(count).map((number) => [number, number === MEAN ? label("mean") : number]), state[key]);
   };
   fillSelect(element.site, SITES.filter((site) => sites[site]).map((site) => [site, label(site)]), state.site);
@@ -260,8 +260,8 @@ async function fitChoices() {
   element.view.value = state.view;
   element.difference.checked = state.difference;
   for (const { field, chosen, configured } of [
-    { field: element["beam-size"], chosen: state.beamSize, configured: search.beam_size },
-    { field: element["length-penalty"], chosen: state.lengthPenalty, configured: search.length_penalty },
+    { field: element["beam-size"], chosen: state.beamSize, configured: settings.beam_size },
+    { field: element["length-penalty"], chosen: state.lengthPenalty, configured: settings.length_penalty },
   ]) {
     field.value = chosen ?? "";
     field.placeholder = String(configured ?? "");
@@ -326,7 +326,7 @@ function forget() {
   isGrowing = false;
   setInert(false);
   answers = NONE;
-  beam = NO_SEARCH;
+  search = NO_SEARCH;
   part(element.answer, ".translation").replaceChildren();
   forgetWords();
   forgetSteps();
@@ -362,7 +362,7 @@ function show() {
     showTranslation(element.other, state.second, other, intact);
     showVerdict(element.other, logProb(other));
   }
-  element["beam-box"].hidden = beam.steps.length === 0;
+  element["beam-box"].hidden = search.steps.length === 0;
   showBeam();
   showUnknown();
   draw();
@@ -408,7 +408,7 @@ function mattered(intact, forced) {
 
 /** Names the words and characters of the sentence that the run never saw in training. */
 function showUnknown() {
-  const { unknown_words: words, unknown_characters: characters } = beam;
+  const { unknown_words: words, unknown_characters: characters } = search;
   const list = (/** @type {string[]} */ texts) => texts.slice(0, 8).map(quoted).join(", ");
   element.unknown.textContent = [
     words.length ? label(words.length === 1 ? "unknownWord" : "unknownWords", list(words)) : "", characters ? label("unknownCharacters", list([...characters])) : "",
@@ -421,9 +421,9 @@ function showUnknown() {
 /** Draws the beam if its box is open. */
 function showBeam() {
   const { intact } = answers;
-  if (!intact || !beam.steps.length || !element["beam-box"].open) return;
-  drawBeam(element.beam, beam.steps, intact);
-  element["beam-hint"].textContent = label("beamHint", signed(beam.score));
+  if (!intact || !search.steps.length || !element["beam-box"].open) return;
+  drawBeam(element.beam, search.steps, intact);
+  element["beam-hint"].textContent = label("beamHint", signed(search.score));
 }
 
 /** @returns {Record<string, LabMap | null>} */
@@ -496,7 +496,7 @@ function columnsFor(maps) {
 /** The pieces of the translation whose map a section shows. @param {string} name */
 const piecesOf = (name) => (name === "changed" ? answers.changed : name === "other" ? answers.other : answers.intact)?.pieces ?? [];
 
-/** The maps of all heads of the selected site, of one run or both. @returns {import("./lab/heads.js").Shown[]} */
+/** The maps of all heads of the selected site, of one run or both. @returns {import("./lab/heads.js").HeadsOfRun[]} */
 function headsShown() {
   const { layer, head, otherLayer, otherHead, site } = state, first = answers.intact?.maps[site], second = answers.other?.maps[site];
   return [
@@ -722,7 +722,7 @@ function drawn() {
 
 function json() {
   const { intact, forced, changed, other } = answers;
-  return JSON.stringify({ state, intact: { ...intact, ...subject }, forced, changed, other, beam, attribution: shownAttribution() }, null, 1);
+  return JSON.stringify({ state, intact: { ...intact, ...subject }, forced, changed, other, beam: search, attribution: shownAttribution() }, null, 1);
 }
 
 /** @type {Record<string, () => Blob | Promise<Blob>>} */
@@ -860,7 +860,7 @@ function listenToPage() {
 async function restore(typed = "") {
   const preferred = runs.find(({ source }) => source === language); // a visitor types in the language of the page
   readAddress([...preferred ? [preferred] : [], ...runs].map(({ name }) => name));
-  forced.clear(); // the address makes the choices
+  onlyChoices.clear(); // the address makes the choices
   fitAttribution();
   fillRuns();
   setText(state.text || typed);

@@ -17,7 +17,7 @@ import { state, subject } from "./state.js";
 /** @typedef {import("../map.js").Choice} Choice */
 /** @typedef {import("../engine/interface.js").SiteMaps} SiteMaps */
 /**
- * @typedef {object} Shown what one table shows
+ * @typedef {object} HeadsOfRun what one table shows
  * @property {string} run
  * @property {SiteMaps} maps
  * @property {Choice} layer the selected ones
@@ -33,8 +33,8 @@ const large = matchMedia("(min-width: 1600px) and (min-height: 900px)"), wide = 
 const SHARE_BESIDE = 0.42, GAP_BESIDE = 20, LAYER_NAMES = 62;
 const mostBeside = () => large.matches ? MOST_IN_LARGE_WINDOW : MOST;
 const roomOfMaps = () => element.maps.clientWidth - 32;
-const hasSeveral = (/** @type {Shown} */ { maps: { weights } }) => weights.length * weights[0].length > 1;
-/** Whether a single map would have to be scrolled if all heads were beside it. @param {AttentionMap} map @param {Shown[]} shown */
+const hasSeveral = (/** @type {HeadsOfRun} */ { maps: { weights } }) => weights.length * weights[0].length > 1;
+/** Whether a single map would have to be scrolled if all heads were beside it. @param {AttentionMap} map @param {HeadsOfRun[]} shown */
 export function isWide(map, shown) {
   if (!wide.matches || state.view === "lines") return false;
   const columns = Math.max(0, ...shown.filter(hasSeveral).map(({ maps }) => choicesOf(maps.weights[0].length).length));
@@ -67,7 +67,7 @@ async function askErrorRates(run, redraw, report) {
 
 const nameOf = (/** @type {string} */ kind, /** @type {Choice} */ choice) => choice === MEAN ? label(kind === "layer" ? "meanOfLayers" : "meanOfHeads") : `${label(kind)} ${choice}`;
 
-/** The width and height of the maps in a table. @param {Shown} shown @param {number} room in pixels */
+/** The width and height of the maps in a table. @param {HeadsOfRun} shown @param {number} room in pixels */
 function sizeOf({ maps: { weights } }, room) {
   const layers = choicesOf(weights.length).length, heads = choicesOf(weights[0].length).length, [[rows]] = weights;
   const size = isStrip() ? clamp(Math.floor((room / layers - NAME_IN_STRIP) / heads) - GAP_IN_STRIP, MOST_IN_STRIP, LEAST)
@@ -75,7 +75,7 @@ function sizeOf({ maps: { weights } }, room) {
   return [size, Math.round(clamp(size * rows.length / rows[0].length, size * 1.2, size * 0.7))];
 }
 
-/** @param {Shown} shown @param {number[][]} rates */
+/** @param {HeadsOfRun} shown @param {number[][]} rates */
 function tableOf({ run, maps, layer, head, layerKey, headKey }, rates) {
   const layers = choicesOf(maps.weights.length), heads = choicesOf(maps.weights[0].length);
   const drawn = layers.map((ofLayer) => heads.map((ofHead) => selectedMap(maps, ofLayer, ofHead)));
@@ -101,7 +101,7 @@ function tableOf({ run, maps, layer, head, layerKey, headKey }, rates) {
 
 /**
  * Draws a table for each run, except those with a single head, unless it is there already.
- * @param {Shown[]} shown @param {() => void} redraw draws the page again, because error rates that have arrived need room @param {(error: unknown) => void} report
+ * @param {HeadsOfRun[]} shown @param {() => void} redraw draws the page again, because error rates that have arrived need room @param {(error: unknown) => void} report
  */
 export function drawHeads(shown, redraw, report) {
   const several = shown.filter(hasSeveral);

@@ -19,7 +19,7 @@ import { quoted } from "./wording.js";
 /** @typedef {import("./state.js").Location} Location */
 /** @typedef {import("./state.js").Edit} Edit */
 /**
- * @typedef {object} Page
+ * @typedef {object} InspectedPage
  * @property {(isDropped?: boolean) => void} refresh asks again and shows the changed state, or says that changes have been dropped from it
  * @property {() => void} redraw shows the changed state
  * @property {(error: unknown) => void} report shows an error
@@ -90,7 +90,7 @@ export function chooseForLayer(what, value) {
  * @param {LabMap | null} map the map that contains the selection
  * @param {LabMap | null} changed the same rows after the changes, if there are any
  * @param {Translation | null} intact the run's own translation
- * @param {Page} page
+ * @param {InspectedPage} page
  */
 export function drawInspector(map, changed, intact, page) {
   const focused = element.inspector.contains(document.activeElement);
@@ -131,7 +131,7 @@ const withinMap = (map) => ({
  * The buttons that change the selected cell, row, column or head, by the name of what they change. `free` is the map with the cell's present weight; null
  * if no cell is selected, or its weight cannot change.
  * @param {LabMap} map @param {number | null} row @param {number | null} column @param {LabMap | null} free
- * @param {Translation | null} intact @param {Page} page @returns {[string, HTMLElement[]][]}
+ * @param {Translation | null} intact @param {InspectedPage} page @returns {[string, HTMLElement[]][]}
  */
 function actionsOn(map, row, column, free, intact, { refresh }) {
   /** @param {string} name @param {string} kind @param {Edit["says"]} says @param {object} change */
@@ -164,7 +164,7 @@ function actionsOn(map, row, column, free, intact, { refresh }) {
   return [["onCell", onCell], ["onRow", onRow], ["onColumn", onColumn], ["onHead", isChosen ? [act("off", "off", ["isOff"], { way: "off" })] : []]];
 }
 
-/** Lists the edits and the kept beginning, each with a button that removes it. @param {Translation | null} intact @param {Page} page */
+/** Lists the edits and the kept beginning, each with a button that removes it. @param {Translation | null} intact @param {InspectedPage} page */
 function drawEdits(intact, { refresh }) {
   /** @type {[string, () => void][]} */
   const items = state.changes.map((item, i) => [textOf(item), () => { state.changes.splice(i, 1); }]);
@@ -213,7 +213,7 @@ let lostChip = -1;
 /** The chip that has the focus, or had it before the chips were replaced. */
 const focusedChip = () => Math.max(lostChip, [...element.alternatives.children].indexOf(/** @type {Element} */ (document.activeElement)));
 
-/** @param {number[] | null} steps @param {Translation | null} intact @param {Page} page */
+/** @param {number[] | null} steps @param {Translation | null} intact @param {InspectedPage} page */
 async function drawAlternatives(steps, intact, { refresh, report }) {
   element["alternatives-box"].hidden = steps === null || state.site === "encoder_self";
   lostChip = focusedChip();
@@ -231,7 +231,7 @@ async function drawAlternatives(steps, intact, { refresh, report }) {
 
 /**
  * A button for each of the most likely pieces at a position; the translation goes on from the one that is taken.
- * @param {number} step @param {Translation} intact @param {Pick<Page, "refresh">} page
+ * @param {number} step @param {Translation} intact @param {Pick<InspectedPage, "refresh">} page
  */
 export async function alternativesAt(step, intact, { refresh }) {
   const asked = alternativesOf.get(intact) ?? latest("alternatives", async (signal) => {
@@ -267,7 +267,7 @@ let turn = 0;
  * Explains how the row of a selected piece is computed, above all the score of the selected column (by default, the
  * column with the largest weight).
  * @param {LabMap | null} map @param {number[] | null} steps @param {[number, number] | null} span of the selected column
- * @param {Translation | null} intact @param {Page} page
+ * @param {Translation | null} intact @param {InspectedPage} page
  */
 async function drawExplanation(map, steps, span, intact, page) {
   const mine = ++turn;
@@ -310,7 +310,7 @@ async function drawExplanation(map, steps, span, intact, page) {
   } catch (error) { page.report(error); }
 }
 
-/** A mean has no equation of its own: offers the head that looks most at the selected column. @param {LabMap} map @param {number[]} steps @param {[number, number] | null} span @param {Page} page */
+/** A mean has no equation of its own: offers the head that looks most at the selected column. @param {LabMap} map @param {number[]} steps @param {[number, number] | null} span @param {InspectedPage} page */
 function offerHead(map, steps, span, { redraw }) {
   const heads = map.rowsOf(steps[0]).map(({ layer, head, weights }) => ({ layer, head, weight: span ? weights.slice(...span).reduce((sum, weight) => sum + weight, 0) : Math.max(...weights) }));
   const { layer, head } = heads.reduce((best, one) => one.weight > best.weight ? one : best);

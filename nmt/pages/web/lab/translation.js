@@ -14,7 +14,7 @@ import { fillWords, quoted } from "./wording.js";
 
 /** @typedef {import("../engine/interface.js").Translation} Translation */
 /**
- * @typedef {object} Page
+ * @typedef {object} TranslatedPage
  * @property {(isDropped?: boolean) => void} refresh shows the changed state, or says that changes have been dropped from it
  * @property {(error: unknown) => void} report
  * @property {(text: string) => void} say
@@ -24,7 +24,7 @@ import { fillWords, quoted } from "./wording.js";
 const paragraph = part(element.answer, ".translation");
 const DRAG_PIXELS = 6;
 
-/** @type {Page} */
+/** @type {TranslatedPage} */
 let page;
 /** @type {Translation | null} */
 let shown = null;
@@ -230,7 +230,7 @@ function listenToWordDrag() {
   paragraph.addEventListener("pointercancel", drop);
 }
 
-/** @param {Page} thePage */
+/** @param {TranslatedPage} thePage */
 export function listenToTranslation(thePage) {
   page = thePage;
   element["word-lock"].addEventListener("click", lockChosen);
