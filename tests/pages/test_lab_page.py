@@ -241,43 +241,6 @@ def test_another_piece_is_taken_and_the_translation_goes_on_from_it(page: Any) -
     assert page.locator("#changes li").count() == 1
 
 
-def kinds_of_changes(page: Any) -> list[str]:
-    kinds = ("equal weights", "blocked", "Kept", "Locked")
-    shown = page.locator("#changes li:not(.all)").all_text_contents()
-    return [next(kind for kind in kinds if kind in text) for text in shown]
-
-
-def test_changes_of_words_that_are_replaced_go_and_come_back(page: Any) -> None:
-    """Those of the words before, and of the words of the source, stay."""
-    page.locator("#unit").select_option("words")
-    for row in (0, 1):
-        page.locator(f"#intact text[data-row='{row}']").click()
-        press(page, "Equal weights")
-        page.locator("#changes li").nth(row).wait_for()
-    cell(page, 1, 0).click()
-    press(page, "Block at every step")
-    page.locator("#changes li", has_text="blocked").wait_for()
-    word(page, 0).click()
-    press(page, "Lock")
-    page.locator("#changes li", has_text="Locked").wait_for()
-    ready(page)
-    page.locator("#intact text[data-row='1']").click()
-    page.locator("#alternatives button:enabled").first.click()
-    page.get_by_text("Your changes belonged to the previous translation").wait_for()
-    ready(page)
-    assert kinds_of_changes(page) == ["equal weights", "blocked", "Kept", "Locked"]
-    page.go_back()
-    page.locator("#changes li:nth-child(2)", has_text="equal weights").wait_for()
-    assert kinds_of_changes(page) == ["equal weights", "equal weights", "blocked", "Locked"]
-    ready(page)
-    # A deleted word takes everything behind it along.
-    word(page, 0).click()
-    press(page, "Delete")
-    page.get_by_text("Your changes belonged to the previous translation").wait_for()
-    ready(page)
-    assert kinds_of_changes(page) == ["blocked", "Kept"]
-
-
 def test_a_cell_is_explained(page: Any) -> None:
     page.locator("#layer").select_option("0")
     page.locator("#head").select_option("1")
@@ -962,8 +925,6 @@ def test_a_word_should_look_at_a_source_word(page: Any) -> None:
     page.wait_for_function("place => document.querySelector(place).dataset.tip.endsWith('1.000')", arg=edited)
     # What is selected at another site is no place in the map of cross attention.
     page.locator("#site").select_option("encoder_self")
-    page.locator("#intact text[data-column='1']").click()
-    word(page, 0).press("Enter")
     page.locator("#intact text[data-column='1']").click()
     page.locator("#word-look").select_option("1")
     edited = "#changed .cell[data-row='0'][data-column='1']"

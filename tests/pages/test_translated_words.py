@@ -96,6 +96,43 @@ def test_a_word_is_replaced_locked_and_deleted(page: Any) -> None:
     assert words(page)[0] == before[1], "the next word comes first"
 
 
+def kinds_of_changes(page: Any) -> list[str]:
+    kinds = ("equal weights", "blocked", "Kept", "Locked")
+    shown = page.locator("#changes li:not(.all)").all_text_contents()
+    return [next(kind for kind in kinds if kind in text) for text in shown]
+
+
+def test_changes_of_words_that_are_replaced_go_and_come_back(page: Any) -> None:
+    """Those of the words before, and of the words of the source, stay."""
+    page.locator("#unit").select_option("words")
+    for row in (0, 1):
+        page.locator(f"#intact text[data-row='{row}']").click()
+        page.get_by_role("button", name="Equal weights", exact=True).click()
+        page.locator("#changes li").nth(row).wait_for()
+    page.locator("#intact text[data-column='0']").click()
+    page.get_by_role("button", name="Block at every step").click()
+    page.locator("#changes li", has_text="blocked").wait_for()
+    word(page, 0).click()
+    page.get_by_role("button", name="Lock", exact=True).click()
+    page.locator("#changes li", has_text="Locked").wait_for()
+    ready(page)
+    word(page, 1).click()
+    page.locator("#word-others button:enabled").first.click()
+    page.get_by_text("Your changes belonged to the previous translation").wait_for()
+    ready(page)
+    assert kinds_of_changes(page) == ["equal weights", "blocked", "Kept", "Locked"]
+    page.go_back()
+    page.locator("#changes li:nth-child(2)", has_text="equal weights").wait_for()
+    ready(page)
+    assert kinds_of_changes(page) == ["equal weights", "equal weights", "blocked", "Locked"]
+    # A word that is deleted changes everything from there on.
+    word(page, 0).click()
+    page.get_by_role("button", name="Delete", exact=True).click()
+    page.get_by_text("Your changes belonged to the previous translation").wait_for()
+    ready(page)
+    assert kinds_of_changes(page) == ["blocked", "Kept"]
+
+
 def test_a_sentence_in_the_other_language_is_offered_the_other_direction(page: Any) -> None:
     assert page.locator("#direction").is_hidden()
     translate(page, "Chúng tôi uống trà.")
