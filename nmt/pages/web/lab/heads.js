@@ -11,7 +11,9 @@ import { thumbnail } from "../thumbnail.js";
 import { engine, latest } from "./asking.js";
 import { hasKnownAlignment } from "./guess.js";
 import { selectedMap } from "./maps.js";
+import { drawAgain } from "./signals.js";
 import { state, subject } from "./state.js";
+import { complain } from "./status.js";
 
 /** @typedef {import("../map.js").AttentionMap} AttentionMap */
 /** @typedef {import("../map.js").Choice} Choice */
@@ -53,16 +55,16 @@ let drawnFrom = [];
 const errorRates = new Map();
 const rateKey = (/** @type {string} */ run) => JSON.stringify([run, subject.source]);
 
-/** @param {string} run @param {() => void} redraw @param {(error: unknown) => void} report */
-async function askErrorRates(run, redraw, report) {
+/** @param {string} run */
+async function askErrorRates(run) {
   const key = rateKey(run), question = { run, text: subject.source, guess: [], layer: null, head: null };
   errorRates.set(key, []); // asked
   try { errorRates.set(key, (await latest(`error rates ${run}`, (signal) => engine.align(question, signal))).error_rates); } catch (error) {
     errorRates.delete(key);
-    report(error);
+    complain(error);
     return;
   }
-  if (rateKey(run) === key) redraw();
+  if (rateKey(run) === key) drawAgain(); // the error rates need room
 }
 
 const nameOf = (/** @type {string} */ kind, /** @type {Choice} */ choice) => choice === MEAN ? label(kind === "layer" ? "meanOfLayers" : "meanOfHeads") : `${label(kind)} ${choice}`;
@@ -101,15 +103,15 @@ function tableOf({ run, maps, layer, head, layerKey, headKey }, rates) {
 
 /**
  * Draws a table for each run, except those with a single head, unless it is there already.
- * @param {HeadsOfRun[]} shown @param {() => void} redraw draws the page again, because error rates that have arrived need room @param {(error: unknown) => void} report
+ * @param {HeadsOfRun[]} shown
  */
-export function drawHeads(shown, redraw, report) {
+export function drawHeads(shown) {
   const several = shown.filter(hasSeveral);
   const focused = element["heads-tables"].contains(document.activeElement) ? /** @type {HTMLElement} */ (document.activeElement).dataset : null;
   element.heads.hidden = several.length === 0;
   if (element.heads.hidden) return;
   const isKnown = state.site === "cross" && hasKnownAlignment(subject.source);
-  for (const { run } of isKnown ? several : []) if (!errorRates.has(rateKey(run))) askErrorRates(run, redraw, report);
+  for (const { run } of isKnown ? several : []) if (!errorRates.has(rateKey(run))) askErrorRates(run);
   const width = roomOfMaps();
   const room = isStrip() ? (width - BETWEEN_TABLES * (several.length - 1)) / several.length : (wide.matches ? SHARE_BESIDE * width : width) - LAYER_NAMES;
   const rates = several.map(({ run }) => isKnown ? errorRates.get(rateKey(run)) ?? NO_RATES : NO_RATES);

@@ -63,6 +63,12 @@ export const subject = { run: "", source: "", second: "" };
 /** What a new sentence begins with: no changes, and no selection. @returns {Pick<State, "changes" | "prefix" | "locks" | "row" | "column" | "of">} */
 export const unchanged = () => ({ changes: [], prefix: [], locks: [], row: null, column: null, of: "intact" });
 
+/** Whether there are changes of the translation, apart from locks that stay. @param {number[]} [locks] */
+export const hasChanges = (locks = []) => state.changes.length > 0 || state.prefix.length > 0 || state.locks.length > locks.length;
+
+/** Whether somebody has selected or changed something. */
+export const isTouched = () => state.row !== null || state.column !== null || hasChanges();
+
 const chosen = (/** @type {Choice} */ choice) => choice === MEAN ? null : choice;
 
 /** The selected site, layer and head. @returns {Location} */

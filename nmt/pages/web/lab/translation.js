@@ -6,26 +6,20 @@ import { button, clamp, copied, element, fillSelect, fitHeight, hasModifier, hit
 import { label } from "../i18n.js";
 import { MEAN } from "../map.js";
 import { spansOf } from "../words.js";
+import { answers, shownMap } from "./answers.js";
 import { engine, latest } from "./asking.js";
 import { alternativesAt, setWeight } from "./inspector.js";
 import { selectedMap } from "./maps.js";
+import { askAgain, selectCell } from "./signals.js";
 import { beginWith, isKept, setLocks, state, subject } from "./state.js";
+import { complain, say } from "./status.js";
 import { fillWords, quoted } from "./wording.js";
 
 /** @typedef {import("../engine/interface.js").Translation} Translation */
-/**
- * @typedef {object} TranslatedPage
- * @property {(isDropped?: boolean) => void} refresh shows the changed state, or says that changes have been dropped from it
- * @property {(error: unknown) => void} report
- * @property {(text: string) => void} say
- * @property {(piece: number | null) => void} select selects the row of a piece in the map
- */
 
 const paragraph = part(element.answer, ".translation");
 const DRAG_PIXELS = 6;
 
-/** @type {TranslatedPage} */
-let page;
 /** @type {Translation | null} */
 let shown = null;
 /** The word whose menu is open. @type {number | null} */
@@ -74,11 +68,17 @@ export function forgetWords() {
 /** @param {import("../words.js").Span} span */
 const isLocked = ([start, end]) => state.locks.slice(start, end).filter(isKept).length === end - start;
 
+/** The row of a piece in the translation's map, if its rows are pieces of the translation. @param {number} piece */
+function rowOf(piece) {
+  const row = state.site === "encoder_self" ? -1 : shownMap(answers.intact)?.rowSpans.findIndex(([start, end]) => piece >= start && piece < end) ?? -1;
+  return row < 0 ? null : row;
+}
+
 /** @param {number | null} word */
 function openMenu(word) {
   chosen = word;
   wordButtons().forEach((item, i) => { item.setAttribute("aria-expanded", String(i === word)); });
-  page.select(word === null || !shown ? null : wordsOf(shown)[word][0]);
+  selectCell({ row: word === null || !shown ? null : rowOf(wordsOf(shown)[word][0]), column: null });
   showMenu();
 }
 
@@ -102,9 +102,9 @@ async function showMenu() {
   element["word-look"].disabled = false;
   element["word-others"].replaceChildren();
   try {
-    const others = await alternativesAt(start, translation, page);
+    const others = await alternativesAt(start, translation);
     if (shown === translation && chosen === word) element["word-others"].replaceChildren(...others);
-  } catch (error) { page.report(error); }
+  } catch (error) { complain(error); }
 }
 
 /** The cross attention between words, in the selected layers and heads. @param {Translation} translation */
@@ -115,14 +115,14 @@ function lookAt(word, column) {
   if (!shown) return;
   if (state.site !== "cross") Object.assign(state, { site: "cross", layer: MEAN, head: MEAN, row: null, column: null, of: "intact" });
   setWeight(crossMap(shown), word, column, 1);
-  page.refresh();
+  askAgain();
 }
 
 function lockChosen() {
   if (!shown || chosen === null) return;
   const [start, end] = wordsOf(shown)[chosen];
   setLocks(start, end, isLocked([start, end]) ? [] : shown.ids);
-  page.refresh();
+  askAgain();
 }
 
 /** The model goes on after the next word, which takes the place of the deleted one. */
@@ -130,7 +130,7 @@ function deleteChosen() {
   if (!shown || chosen === null) return;
   const spans = wordsOf(shown), [start, end] = spans[chosen], [, next] = spans[chosen + 1];
   chosen = null;
-  page.refresh(beginWith([...shown.ids.slice(0, start), ...shown.ids.slice(end, next)], shown.ids));
+  askAgain(beginWith([...shown.ids.slice(0, start), ...shown.ids.slice(end, next)], shown.ids));
 }
 
 // ---------------------------------------------------------------- typing
@@ -172,8 +172,8 @@ async function goOnFromTyped() {
     const question = { run: subject.run, text: subject.source, target: text };
     const prefix = text ? (await latest("typed", (signal) => engine.attend(question, signal))).ids : [];
     if (shown !== translation) return; // what was typed belongs to an earlier translation
-    page.refresh(beginWith(prefix, translation.ids));
-  } catch (error) { page.report(error); }
+    askAgain(beginWith(prefix, translation.ids));
+  } catch (error) { complain(error); }
 }
 
 // ---------------------------------------------------------------- dragging
@@ -230,9 +230,7 @@ function listenToWordDrag() {
   paragraph.addEventListener("pointercancel", drop);
 }
 
-/** @param {TranslatedPage} thePage */
-export function listenToTranslation(thePage) {
-  page = thePage;
+export function listenToTranslation() {
   element["word-lock"].addEventListener("click", lockChosen);
   element["word-delete"].addEventListener("click", deleteChosen);
   element["word-look"].addEventListener("change", () => {
@@ -269,7 +267,7 @@ export function listenToTranslation(thePage) {
     }
   });
   element.copy.addEventListener("click", async () => {
-    if (shown) page.say(label(await copied(shown.text) ? "copiedText" : "copyTextFailed"));
+    if (shown) say(label(await copied(shown.text) ? "copiedText" : "copyTextFailed"));
   });
   listenToWordDrag();
 }
