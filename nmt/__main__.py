@@ -20,6 +20,8 @@ from nmt.signals import leave_on_interrupt
 def main() -> None:
     """Runs the command that the first argument names, or prints the list of commands, and exits."""
     names = sorted(file.stem for file in CONFIGS.glob("*.yaml"))
+    if sys.argv[1:2] in (["-h"], ["--help"]):  # before a command as after it
+        sys.argv = [sys.argv[0], *sys.argv[2:], sys.argv[1]]
     name = sys.argv[1].removeprefix("nmt.") if len(sys.argv) > 1 else ""
     if name not in names:
         sys.exit(exit_code(partial(_overview, names, sys.argv[1:])))

@@ -6,13 +6,14 @@ from typing import Literal
 
 from nmt.commands.average_settings import AverageSettings
 from nmt.config.job import Job
-from nmt.errors import Mistake
+from nmt.errors import CheckFailed, Mistake
 from nmt.files import locked
 from nmt.insight.unknown_words import known_words
 from nmt.models.embeddings import with_plain_weights
 from nmt.paths import check_writable
 from nmt.runs.directory import RunDirectory
 from nmt.runs.load import LoadedRun, build_model, choose_device, load_run, save_weights
+from nmt.runs.memory import on_out_of_memory
 from nmt.runs.record import print_run
 from nmt.scoring.run_scores import score_test_split
 from nmt.training.averaging import mean_weights
@@ -47,7 +48,7 @@ def average(job: Job[AverageSettings]) -> None:
             raise Mistake(f"Another command has written to {out.path} in the meantime; run this command again.")
         out.clear()
         metrics = {
-            **run.directory.metrics(),
+            **{key: value for key, value in run.directory.metrics().items() if key != "best"},  # of other weights
             "command": job.command,
             "averaged": [file.name for file in files],
             "averaged_from": run.directory.metrics()["command"],
@@ -66,7 +67,14 @@ def average(job: Job[AverageSettings]) -> None:
         with_plain_weights(model)
         device = choose_device(settings.device)
         averaged = LoadedRun(out, run.settings, run.tokenizers, model.eval().to(device), device)
-        scores = score_test_split(averaged)
+        remedy = "" if device.type == "cpu" else " device=cpu uses the CPU's."
+        with on_out_of_memory(
+            lambda: CheckFailed(
+                f"Out of memory while scoring. {out.path} is complete: free some memory, and score it with "
+                f"nmt.evaluate run_dir={out.path}.{remedy}"
+            )
+        ):
+            scores = score_test_split(averaged)
         out.write_metrics({**metrics, "scores": {"test": [score.record() for score in scores]} if scores else {}})
     print_run(out)
 

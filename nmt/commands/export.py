@@ -5,7 +5,7 @@ from pathlib import Path
 from nmt.commands.export_settings import ExportSettings
 from nmt.config.job import Job
 from nmt.exports.export_run import check_replaceable, comparison_pairs, export_run
-from nmt.exports.page_export import check_page, export_page
+from nmt.exports.page_export import check_page, export_page, usable_node
 from nmt.runs.load import load_run
 
 
@@ -21,10 +21,13 @@ def export(job: Job[ExportSettings]) -> None:
         check_replaceable(out, settings.overwrite)
     runs = [load_run(Path(folder), "cpu") for folder in settings.runs]
     reference = settings.reference[0] if settings.reference else None
-    pairs = [comparison_pairs(run.stored, settings.source, reference) for run in runs]
     if settings.format == "page":
-        for line in export_page(runs, out, settings.quantization, pairs):
+        node = usable_node()
+        # Without Node.js, the page is not compared, so it needs no pairs.
+        pairs = [comparison_pairs(run.stored, settings.source, reference) for run in runs] if node else []
+        for line in export_page(runs, out, settings.quantization, node=node, pairs=pairs):
             print(line)
     else:
-        print(export_run(runs[0], settings.format, out, settings.quantization, pairs[0]))
+        pairs_of_run = comparison_pairs(runs[0].stored, settings.source, reference)
+        print(export_run(runs[0], settings.format, out, settings.quantization, pairs_of_run))
     print(out)

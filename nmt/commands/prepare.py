@@ -10,18 +10,16 @@ from nmt.config.direction import Direction
 from nmt.config.job import Job
 from nmt.config.schema import EMBEDDED
 from nmt.data.corpus import check_files, iter_pairs, matching_prefixes, read_pairs, training_files
-from nmt.data.dataset import training_dataset
-from nmt.data.filters import Filters
 from nmt.data.inspection import NEW_TONE_MARKS, OLD_TONE_MARKS, Inspection, Seen, checks, inspect
 from nmt.data.seen_texts import SeenTexts
 from nmt.data.split import PARTS, split_corpus
-from nmt.data.vocabulary import learned_tokenizers
 from nmt.paths import cache_folder, check_folder, check_writable
 from nmt.tables import Table
 from nmt.text.compressed import opened
 from nmt.text.normalize import without_punctuation
+from nmt.training.preparation import may_shrink
 from nmt.training.start_from import inherited_tokenizers, pretrained_run
-from nmt.training.translation import parallel_corpora
+from nmt.training.translation import check_boundaries, parallel_corpora
 
 logger = logging.getLogger(__name__)
 
@@ -88,6 +86,7 @@ def _report(job: Job[PrepareSettings]) -> None:
     settings = settings.model_copy(update={"data": settings.data.model_copy(update={"train": train})})
     direction, tests = settings.direction, dict.fromkeys(settings.data.held_out.values())
     check_files([*train, *tests], direction)
+    check_boundaries(settings, Path(str(settings.cache_dir)))
     start = pretrained_run(settings, Path(settings.run_dir))
     cache = cache_folder(settings.cache_dir)
     held_out = {
@@ -121,10 +120,8 @@ def _report(job: Job[PrepareSettings]) -> None:
     if start:
         tokenizers = inherited_tokenizers(start, direction)
     else:
-        at_most = not {"tokenizer.size", "experiment"} & set(job.given)  # as in nmt.train
-        tokenizers = learned_tokenizers(corpora.train, direction, settings.tokenizer, cache, at_most)
-    filters = Filters(**settings.filters.model_dump())
-    _, report = training_dataset(corpora.train, direction, tokenizers, filters, corpora.held_out, cache)
+        tokenizers = corpora.learn_tokenizers(settings, cache, smaller=may_shrink(job.given))
+    _, report = corpora.training_rows(settings, tokenizers, cache)
     print(f"\nTraining data: {report}")
 
 

@@ -38,7 +38,7 @@ def as_list(value: Any) -> Any:
 def seconds_of(duration: str) -> float:
     """The number of seconds in '90s', '30m', '4h', '1h30m', '2d' or days:hours:minutes:seconds.
 
-    Raises Mistake for any other form.
+    Raises Mistake for any other form, and for no time at all.
     """
     fields = re.fullmatch(r"(\d{1,8}):(\d\d):(\d\d):(\d\d)", duration)
     units = re.fullmatch(r"(?:(\d{1,8})d)?(?:(\d{1,8})h)?(?:(\d{1,8})m)?(?:(\d{1,8})s)?", duration)
@@ -46,7 +46,10 @@ def seconds_of(duration: str) -> float:
     if not match or not duration:
         raise Mistake(f"'{duration}' is not a duration such as 90s, 30m, 4h or 00:04:00:00.")
     days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
-    return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds).total_seconds()
+    total = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds).total_seconds()
+    if not total:
+        raise Mistake(f"'{duration}' is no time: give a duration such as 90s, 30m, 4h or 00:04:00:00.")
+    return total
 
 
 def _as_duration(value: Any) -> Any:

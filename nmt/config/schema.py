@@ -256,17 +256,6 @@ class LoopSettings(Keys):
             raise Mistake(f"optimizer.lr is {rate}; it must be a number above 0, such as 0.001.")
         return self
 
-    @check(mode="after")
-    def check_scaling(self) -> "LoopSettings":
-        clips = self.trainer.gradient_clip_val and self.optimizer.get("fused")
-        if self.trainer.precision in ("16", "16-mixed") and clips:
-            raise Mistake(
-                f"trainer.precision={self.trainer.precision} scales the loss, and a fused optimizer unscales the "
-                "gradients only after they are clipped: add optimizer.fused=false, or use "
-                "trainer.precision=bf16-mixed."
-            )
-        return self
-
 
 class RunSettings(LoopSettings):
     """The training settings that a run directory stores."""
@@ -385,16 +374,6 @@ class EncoderSettings(LoopSettings):
     def check_exclusion(self) -> "EncoderSettings":
         if self.data.exclude and not self.filters.drop_overlap:
             raise Mistake("data.exclude has no effect with filters.drop_overlap=false: leave out one of the two.")
-        return self
-
-    @check(mode="after")
-    def check_tone_marks(self) -> "EncoderSettings":
-        style, files = self.tokenizer.tone_marks, [*self.data.train, *(self.data.valid or []), *self.data.vocabulary]
-        if style is not None and not any(name.endswith(".vi") for name in files):
-            raise Mistake(
-                f"tokenizer.tone_marks={style} is a style of Vietnamese, but no file of data.train, data.valid or "
-                "data.vocabulary is Vietnamese (*.vi): set tokenizer.tone_marks=null, or rename the files."
-            )
         return self
 
     @check(mode="after")

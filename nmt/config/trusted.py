@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from nmt.config.keys import value_at
+from nmt.config.keys import leaves, value_at
 from nmt.config.messages import stored_invalid
 from nmt.config.nodes import CONFIGS, Config, Node, read_choice, read_yaml, unresolved
 from nmt.config.schema import check_node
@@ -33,6 +33,22 @@ _KINDS = ("str", "int", "float", "bool", "null", "seq", "map")
 _RESOLVER = yaml.SafeLoader("")
 # libyaml's is ten times as fast, but not in every build of PyYAML.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def check_size(config: Config) -> None:
+    """Raises Mistake for a configuration that names so many corpora that `read_plain_yaml` would refuse its file."""
+    text = yaml.safe_dump(config, allow_unicode=True)
+    try:
+        if len(text.encode()) > _MOST_BYTES:
+            raise Mistake(f"more than {_MOST_BYTES // 1024} KiB")
+        root: Any = yaml.compose(text, Loader=_LOADER)
+        _size(root, Path("config.yaml"), {}, 0)
+    except Mistake as error:
+        number = sum(len(value) for value in leaves(config).values() if isinstance(value, list))
+        raise Mistake(
+            f"The configuration has lists with {number:,} entries, more than a run directory may hold: join the files "
+            "of data.train, as in cat shards/*.en > train.en."
+        ) from error
 
 
 def read_plain_yaml(file: Path) -> Any:

@@ -9,6 +9,7 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
@@ -55,17 +56,26 @@ def extract(archive: Path, folder: Path, most_bytes: int) -> list[Path]:
     try:
         with atomic_folder(folder) as temporary:
             names = _write_members(archive, temporary, most_bytes)
-    except Mistake:
-        raise
-    except (*_DAMAGED, OSError) as error:
-        if isinstance(error, OSError) and error.errno not in _DAMAGED_ERRNO:
+    except OSError as error:
+        if error.errno not in _DAMAGED_ERRNO:
             raise
         # The text of an OSError may name the temporary folder.
-        reason = getattr(error, "strerror", None) or error
+        raise _damaged(archive, error.strerror or error) from error
+    return [folder.joinpath(*name.parts) for name in names]
+
+
+@contextmanager
+def _reading(archive: Path) -> Iterator[None]:
+    """Turns an error of the library that reads the archive into Mistake; what else is done has its own errors."""
+    try:
+        yield
+    except Mistake:  # a ValueError, too
+        raise
+    except _DAMAGED as error:
+        reason: object = error
         if isinstance(error, ValueError):  # from int() and decode(), whose texts do not say what is wrong
             reason = "a name that is not text" if isinstance(error, UnicodeError) else "a header without a number"
         raise _damaged(archive, reason) from error
-    return [folder.joinpath(*name.parts) for name in names]
 
 
 def _damaged(archive: Path, reason: object) -> Mistake:
@@ -74,13 +84,23 @@ def _damaged(archive: Path, reason: object) -> Mistake:
 
 def _write_members(archive: Path, folder: Path, most_bytes: int) -> list[PurePosixPath]:
     # Counted as they are written, because the sizes that an archive claims may be wrong.
-    left, names = most_bytes, []
-    for member, source in _members(archive):
+    left, names = most_bytes, list[PurePosixPath]()
+    members = _members(archive)
+    while True:
+        with _reading(archive):
+            found = next(members, None)
+        if found is None:
+            return names
+        member, source = found
         name = _safe_path(member, archive)
         path = folder.joinpath(*name.parts)
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("xb") as file:
-            while block := source.read(_BLOCK):
+            while True:
+                with _reading(archive):
+                    block = source.read(_BLOCK)
+                if not block:
+                    break
                 left -= len(block)
                 if left < 0:
                     raise Mistake(
@@ -93,7 +113,6 @@ def _write_members(archive: Path, folder: Path, most_bytes: int) -> list[PurePos
                 f"{archive} contains more than {_MOST_FILES:,} files, so nothing was extracted; extract it with "
                 "another tool."
             )
-    return names
 
 
 def _members(archive: Path) -> Iterator[tuple[str, Any]]:

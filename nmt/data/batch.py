@@ -69,7 +69,7 @@ class Batch(NamedTuple):
 
 
 def collate(examples: Sequence[Example], *, always_context: bool = False) -> Batch:
-    """Pads the examples into a batch, in the order given. Raises Mistake if there are none.
+    """Pads the examples into a batch, in the order given. Raises ValueError if there are none.
 
     `always_context` is passed to `context_sentences` as `always`.
     """

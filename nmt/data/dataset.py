@@ -268,7 +268,11 @@ def _text_filters(
             for _, group in groupby(zip(numbers, zip(*pairs, strict=True), strict=True), key=itemgetter(0))
         ]
         texts.append(Pairs(*(list(side) for side in zip(*joined, strict=True))))
-    return TextFilters(*(filters.text_filter(held_out, direction) for held_out in (lines, texts, singles)))
+    return TextFilters(
+        line=filters.text_filter(lines, direction),
+        document=filters.text_filter(texts, direction),
+        line_of_document=filters.text_filter(singles, direction),
+    )
 
 
 def _chunks(prefixes: Sequence[str], direction: Direction, read: ReadLines, *, documents: bool) -> Iterator[Chunk]:

@@ -105,10 +105,12 @@ def fetch(
         remove_abandoned_parts(path.parent, path.name)
     # Without a digest, the part that an earlier call left behind might belong to a different version of the file.
     part = path.with_name(f"{path.name}.part" if digest else f".{path.name}.{uuid.uuid4().hex}.part")
+    is_mine = False
     try:
         with open(part, "ab", opener=_opened) as file:
             if try_lock(file) is False:
                 raise DownloadFailed(f"Another process is downloading {path}; wait until it has finished.")
+            is_mine = True
             _receive(
                 url,
                 file,
@@ -125,7 +127,7 @@ def fetch(
                 file.close()  # Windows cannot rename an open file
             os.replace(part, path)
     finally:
-        if part.exists() and (digest is None or not part.stat().st_size):
+        if is_mine and part.exists() and (digest is None or not part.stat().st_size):
             part.unlink()
     return True
 

@@ -108,7 +108,7 @@ class MaskedBatch(NamedTuple):
 
 
 def collate_masked(examples: Sequence[Example]) -> MaskedBatch:
-    """Pads examples from `Masking` into a batch. Raises Mistake if there are none."""
+    """Pads examples from `Masking` into a batch. Raises ValueError if there are none."""
     source, mask = pad_source([example.source for example in examples])
     # One PAD for the EOS of the source, which is never predicted.
     predicted = pad([[*example.target, PAD] for example in examples])

@@ -102,8 +102,7 @@ class StepData(lightning.LightningDataModule):
         collate: Collate = collate,
     ) -> None:
         super().__init__()
-        self.pairs, self.training = pairs, pairs.training
-        self.validation = validation
+        self.pairs, self.validation = pairs, validation
         self.batch_tokens = batch_tokens
         self.max_steps, self.accumulate = max_steps, accumulate
         self.workers, self.collate = workers, collate

@@ -33,11 +33,11 @@ def split_corpus(
 ) -> dict[str, int]:
     """Writes the pairs of a corpus to train, valid and test files in `folder`, in their original order; counts them.
 
-    valid, test: a number of pairs, or a share of the corpus if it is below 1. If the corpus has a PREFIX.doc, they
-    count documents instead. Held-out documents are kept whole; training documents lose the lines that also occur in a
-    held-out one. Lines are written unchanged, with LF as the line end. PREFIX.doc and a word alignment file are split
-    in the same way. 'left out' counts the pairs that are duplicates of held-out ones, or that share a side with a
-    held-out document. The folder appears only when it is complete.
+    valid, test: a number of pairs, or a share of the corpus, which is at least one pair. If the corpus has a
+    PREFIX.doc, they count documents instead. Held-out documents are kept whole; training documents lose the lines that
+    also occur in a held-out one. Lines are written unchanged, with LF as the line end. PREFIX.doc and a word alignment
+    file are split in the same way. 'left out' counts the pairs that are duplicates of held-out ones, or that share a
+    side with a held-out document. The folder appears only when it is complete.
 
     Raises Mistake if the folder exists already, whatever `iter_pairs` and `check_documents` raise, and
     if an alignment file has a different number of lines or the corpus cannot provide enough held-out pairs.
@@ -48,7 +48,7 @@ def split_corpus(
     check_documents(prefix, direction)
     documents = read_documents(prefix, direction)
     hashes = _side_hashes(prefix, direction, seed, documents=documents)
-    sizes = [round(size * len(hashes)) if size < 1 else int(size) for size in (valid, test)]
+    sizes = [max(round(size * len(hashes)), 1) if isinstance(size, float) else size for size in (valid, test)]
     parts = assign_parts(hashes, sizes[0], sizes[1], "pairs" if documents is None else "documents")
     if documents is not None:
         parts = parts[documents]

@@ -76,12 +76,14 @@ def check_page(out: Path, overwrite: bool, quantization: str, runs: Sequence[str
         raise Mistake(f"out is {out}, which exists: choose another file, or overwrite=true to replace it.")
 
 
-def export_page(runs: Sequence[LoadedRun], out: Path, quantization: str, pairs: Sequence[Pairs]) -> list[str]:
+def export_page(
+    runs: Sequence[LoadedRun], out: Path, quantization: str, *, node: str | None, pairs: Sequence[Pairs]
+) -> list[str]:
     """Writes the page to `out`, and says how closely its program matches each run on its sentence pairs.
 
-    Node.js runs that program here; without it, the page is written unchecked, with a warning. Raises Mistake if the
-    page does not support a run or becomes too large, and CheckFailed if a run differs. In each case `out` is left
-    unchanged.
+    `node`, from `usable_node`, runs that program; if it is None, the page is written unchecked, with a warning, and
+    `pairs` are not used. Raises Mistake if the page does not support a run or becomes too large, and CheckFailed if a
+    run differs. In each case `out` is left unchanged.
     """
     # A name of a folder need not be valid UTF-8.
     names = [
@@ -104,7 +106,7 @@ def export_page(runs: Sequence[LoadedRun], out: Path, quantization: str, pairs: 
     remove_abandoned_parts(out.parent, out.name)
     with atomic_write(out) as part:
         part.write_text(text, encoding="utf-8")
-        node, parities = usable_node(), []
+        parities = []
         if node is None:
             logger.warning(
                 "Node.js %d or newer is not installed, so the page was not compared with the run: try a few sentences "

@@ -223,13 +223,11 @@ def _packed(item: AttentionMap, run: str, line: int) -> str:
 
 def _label(sentence: SentenceMaps) -> dict[str, Any]:
     """What the page needs of a sentence before its maps are shown."""
-    rank = f" (translation {sentence.rank})" if sentence.rank > 1 else ""
-    text = textwrap.shorten(text_of(sentence.source_pieces), _LABEL_WIDTH, placeholder=" …")
     return {
         "line": sentence.line,
         "rank": sentence.rank,
         "score": sentence.score,
-        "label": f"{sentence.line}{rank}: {text}",
+        "text": textwrap.shorten(text_of(sentence.source_pieces), _LABEL_WIDTH, placeholder=" …"),
     }
 
 

@@ -11,7 +11,7 @@ from nmt.insight.interventions import Decoded
 from nmt.insight.sentence_pair import best_translation, check_length
 from nmt.maps.attention_map import AttentionMap
 from nmt.runs.load import LoadedRun
-from nmt.serving.questions import PairQuestion, Question
+from nmt.serving.questions import PairQuestion, Question, check_search
 from nmt.text import EOS as EOS_ID
 from nmt.text import PAD, normalize
 
@@ -31,20 +31,36 @@ def source_ids(run: LoadedRun, question: Question) -> list[int]:
 def sentence_pair(run: LoadedRun, question: PairQuestion, observe: Observe) -> tuple[list[int], list[int]]:
     """The piece ids of the text, and those of the given translation or the run's own.
 
-    Raises Mistake if a side is empty or too long, or if an id is not that of a piece in the vocabulary.
+    Raises Mistake if a side is empty or too long, and what `check_question` and `check_found` raise.
     """
     source, target = source_ids(run, question), question.target_ids
-    check_ids(run, question)
+    check_question(run, question)
     if target is None and question.target is not None:
         target = run.tokenizers.target.encode(normalize(question.target))
         check_length("target", target, _MOST_PIECES)
     if target is None:
         target = best_translation(run, source, question.prefix_ids or [], question.search, observe=observe)
+        check_found(target)
     return source, target
 
 
-def check_ids(run: LoadedRun, question: PairQuestion) -> None:
-    """Raises Mistake if an id is not that of a piece in the target vocabulary, or if there are too many ids."""
+def check_found(target: Sequence[int]) -> None:
+    """Raises Mistake if a translation that a search has found, rather than the user given, is too long."""
+    if len(target) >= _MOST_PIECES:
+        raise Mistake(
+            TemplatedMessage(
+                "The translation has {number} pieces, but the lab shows at most {most}; shorten the sentence.",
+                number=len(target),
+                most=_MOST_PIECES - 1,
+            )
+        )
+
+
+def check_question(run: LoadedRun, question: PairQuestion) -> None:
+    """Raises Mistake if an id is not that of a piece in the target vocabulary, if there are too many ids, or if the
+    question sets a beam search that the run does not have.
+    """
+    check_search(run.settings.search, question.search)
     first, size = EOS_ID + 1, run.tokenizers.target.size
     for name, ids in (("target", question.target_ids or []), ("prefix", question.prefix_ids or [])):
         # A prefix may leave positions free.

@@ -25,7 +25,7 @@ from nmt.serving import api_page, lab, libretranslate, page
 from nmt.serving.batcher import Batcher, QueueFull
 from nmt.serving.gallery import Unavailable
 from nmt.serving.origins import refusal
-from nmt.serving.requests import DEFECT, GONE, failures, sentence
+from nmt.serving.requests import DEFECT, GONE, NOT_JSON, NOT_UTF8, failures, sentence
 from nmt.serving.server_messages import in_language, message_of, request_language
 from nmt.serving.server_processes import METRICS_FOLDER
 from nmt.serving.service import Access, Limits, Service, ThisService, check_secret
@@ -149,6 +149,10 @@ async def _refused(request: Request, error: Any) -> Response:
             allowed=allowed,
         )
         headers = {"allow": allowed}
+    elif not is_ours and isinstance(error.__cause__, UnicodeDecodeError):
+        text = NOT_UTF8
+    elif not is_ours and isinstance(error.__cause__, RecursionError):
+        text = NOT_JSON  # brackets in thousands of brackets
     return _error(request, text, error.status_code, headers)
 
 

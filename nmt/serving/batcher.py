@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
+from nmt.config.nodes import Node
 from nmt.decoding.stepwise import Step
 from nmt.decoding.translator import TranslatedLine, Translator
 from nmt.errors import TemplatedMessage
@@ -21,6 +22,7 @@ from nmt.runs.load import LoadedRun
 from nmt.runs.search import build_translator
 from nmt.serving.allocator import return_memory
 from nmt.serving.gallery import Gallery
+from nmt.serving.questions import check_search
 
 T = TypeVar("T")
 
@@ -68,6 +70,19 @@ class Task(NamedTuple):
     n_best: int = 1
     beam_size: int | None = None
     """None: the run's own beam size, or `n_best` if that is larger."""
+    length_penalty: float | None = None
+    """None: the run's own penalty."""
+
+    def search(self, stored: Node) -> dict[str, Any]:
+        """What the task changes of its run's search, as stored. Raises what `check_search` raises."""
+        settings = {"beam_size": self.beam_size, "length_penalty": self.length_penalty}
+        check_search(stored, settings)
+        if self.n_best == 1 and self.beam_size is None:
+            return settings
+        if "samples" in stored:
+            return {"samples": max(stored["samples"], self.n_best)}
+        beam_size = self.beam_size or max(stored["beam_size"], self.n_best)
+        return {**settings, "n_best": self.n_best, "beam_size": beam_size}
 
 
 @dataclass(eq=False)
@@ -85,7 +100,8 @@ class _QueuedSentence:
     @property
     def usual(self) -> bool:
         """Whether it is short and has no prefix, and its search is the run's own; see `Gallery.engine_of`."""
-        return self.task.n_best == 1 and self.task.beam_size is None and not self.prefix and self.size <= _LONG
+        is_own_search = self.task == Task(self.task.run)
+        return is_own_search and not self.prefix and self.size <= _LONG
 
 
 class _Computation(NamedTuple):
@@ -412,15 +428,11 @@ class Batcher:
         self._wanted = lambda: not all(sentence.done.done() for sentence in batch)
         task = batch[0].task
         run = self._load(task.run)
-        settings = {}
-        if task.n_best > 1 or task.beam_size is not None:
-            stored = run.settings.search.get("beam_size", 1)
-            settings = {"n_best": task.n_best, "beam_size": task.beam_size or max(stored, task.n_best)}
         engine = self.gallery.engine_of(task.run, batch[0].usual)
         if self._last is None or self._last[:3] != (task, run, engine):
             translator = build_translator(
                 [run],
-                settings,
+                task.search(run.settings.search),
                 batch_tokens=self.batch_tokens,
                 observe=self.between_steps,
                 engine=engine,

@@ -44,6 +44,12 @@ router = APIRouter(prefix="/v1", tags=["lab"])
 _FAILURES = failures(400, 403, 404, 408, 413, 429, 500, 503, 504)
 
 
+def _event_stream(name: str) -> dict[int | str, dict[str, Any]]:
+    """The API description of an endpoint that sends events of that name until its last one."""
+    events = {"description": f"events named {name}, then done or error", "content": {"text/event-stream": {}}}
+    return {200: events, **failures(400, 403, 404, 408, 413, 500)}
+
+
 @router.get("/runs", responses=failures(403))
 async def list_runs(request: Request, service: ThisService) -> list[dict[str, Any]]:
     """The runs that this server offers, and what translates; those that cannot be loaded have an error."""
@@ -87,22 +93,16 @@ async def translate(request: Request, service: ThisService, question: TranslateQ
         raise HTTPException(
             400, TemplatedMessage("n_best is {number}; it must be at most {most}.", number=question.n_best, most=limit)
         )
-    task = Task(run_name(service, question.run), question.n_best, question.beam_size)
+    task = Task(run_name(service, question.run), question.n_best, question.beam_size, question.length_penalty)
     work = service.batcher.translate(task, [question.text], [question.prefix])
     [sentence] = await within(request, service.limits.seconds, work)
     return {
-        "translations": [translation._asdict() for translation in sentence.translations],
+        "translations": [translation._asdict() for translation in sentence.translations[: question.n_best]],
         "unknown_characters": sentence.unknown_characters,
     }
 
 
-_EVENTS: dict[int | str, dict[str, Any]] = {
-    200: {"description": "events named beams, then done or error", "content": {"text/event-stream": {}}},
-    **failures(400, 403, 404, 408, 413, 500),
-}
-
-
-@router.post("/translate/stream", response_class=StreamingResponse, responses=_EVENTS)
+@router.post("/translate/stream", response_class=StreamingResponse, responses=_event_stream("beams"))
 async def stream_translation(request: Request, service: ThisService, question: StreamQuestion) -> StreamingResponse:
     """A search as server-sent events: `beams` after each step, then `done` with the translation, or `error`."""
     check(request, service, question)
@@ -191,13 +191,7 @@ async def attribute(request: Request, service: ThisService, question: AttributeQ
     return await computed(request, service, question, lambda run: work(run, lambda name, content: None), long=True)
 
 
-_PROGRESS: dict[int | str, dict[str, Any]] = {
-    200: {"description": "events named progress, then done or error", "content": {"text/event-stream": {}}},
-    **failures(400, 403, 404, 408, 413, 500),
-}
-
-
-@router.post("/attribute/stream", response_class=StreamingResponse, responses=_PROGRESS)
+@router.post("/attribute/stream", response_class=StreamingResponse, responses=_event_stream("progress"))
 async def stream_attribution(request: Request, service: ThisService, question: AttributeQuestion) -> StreamingResponse:
     """An attribution as server-sent events: `progress` with the percentage that is done, then `done` with what
     /v1/attribute answers, or `error`. It ends when the client disconnects.

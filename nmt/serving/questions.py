@@ -1,11 +1,14 @@
 """The questions that the lab's interface accepts, and how their attention changes become interventions."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
 
 from nmt.attention.edits import Change, Given, Off, OfHead, Scaled, Shuffled, Uniform
 from nmt.attention.normalizers import Normalizer, Softmax, Sparsemax
+from nmt.config.nodes import Node
 from nmt.errors import Mistake, TemplatedMessage
 from nmt.insight.interventions import Intervention
 
@@ -14,6 +17,8 @@ _LONGEST = 10_000
 Text = Annotated[str, Field(max_length=_LONGEST)]
 Index = Annotated[int, Field(ge=0, lt=_LONGEST)]
 Ids = Annotated[list[int], Field(max_length=_LONGEST, description="piece ids without BOS and EOS")]
+BeamSize = Annotated[int | None, Field(ge=1, le=100, description="null for the run's own beam size")]
+LengthPenalty = Annotated[float | None, Field(ge=0, le=10, description="null for the run's own penalty")]
 Site = Literal["encoder_self", "decoder_self", "cross"]
 
 
@@ -35,7 +40,17 @@ class TranslateQuestion(Question):
 
     prefix: str = Field("", max_length=1000, description="the text that all translations begin with")
     n_best: int = Field(1, ge=1)
-    beam_size: int | None = Field(None, ge=1, le=100)
+    beam_size: BeamSize = None
+    length_penalty: LengthPenalty = None
+
+    @field_validator("beam_size")
+    @classmethod
+    def _is_at_least_n_best(cls, beam_size: int | None, fields: ValidationInfo) -> int | None:
+        n_best = fields.data.get("n_best", 1)
+        if beam_size is not None and beam_size < n_best:
+            text = "Input should be greater than or equal to n_best, which is {n_best}"
+            raise PydanticCustomError("less_than_n_best", text, {"n_best": n_best})
+        return beam_size
 
 
 class PairQuestion(Question):
@@ -50,8 +65,8 @@ class PairQuestion(Question):
             description="the piece ids that the translation begins with; 0 leaves a position to the search",
         ),
     ] = None
-    beam_size: int | None = Field(None, ge=1, le=100, description="null for the run's own beam size")
-    length_penalty: float | None = Field(None, ge=0, le=10, description="null for the run's own penalty")
+    beam_size: BeamSize = None
+    length_penalty: LengthPenalty = None
 
     @property
     def search(self) -> dict[str, Any]:
@@ -153,3 +168,12 @@ class InterveneQuestion(PairQuestion):
     changes: list[ChangeOfAttention] = Field(
         min_length=1, max_length=1000, examples=[[{"site": "cross", "way": "scale", "columns": [3], "factor": 0}]]
     )
+
+
+def check_search(stored: Node, settings: Mapping[str, Any]) -> None:
+    """Raises Mistake if a question sets a beam search, but its run's search, as stored, samples."""
+    for name in ("beam_size", "length_penalty"):
+        if settings[name] is not None and name not in stored:
+            raise Mistake(
+                TemplatedMessage("{name} sets a beam search, but this run samples; leave out {name}.", name=name)
+            )

@@ -35,7 +35,9 @@ class Failure(BaseModel):
 DEFECT = TemplatedMessage("Internal error; the server's log has the details.")
 """The error message for a request that fails because of a bug in the server."""
 
+NOT_JSON = TemplatedMessage("Invalid request: the body is not JSON; send JSON.")
 NOT_UTF8 = TemplatedMessage("Invalid request: the text is not UTF-8; send UTF-8.")
+_NO_OBJECT = TemplatedMessage("Invalid request: the body must be a JSON object.")
 _MOST_FIELDS = 10_000
 """Maximum number of fields in a form."""
 
@@ -90,7 +92,7 @@ async def read(request: Request, model: type[M]) -> M:
                 400, TemplatedMessage("Invalid request: a text contains an unpaired surrogate; send valid Unicode.")
             ) from error
         if not isinstance(fields, dict):
-            raise HTTPException(400, TemplatedMessage("Invalid request: the body must be a JSON object."))
+            raise HTTPException(400, _NO_OBJECT)
     else:
         if kind == "application/x-www-form-urlencoded":
             # Starlette would read bytes that are not percent-encoded, as curl -d sends them, as Latin-1.
@@ -145,8 +147,20 @@ def _parsed(form: bytes) -> list[tuple[str, str]]:
 
 
 def sentence(errors: Sequence[Any]) -> str:
-    """A sentence about the first error that pydantic found."""
+    """A sentence about the first error that pydantic or FastAPI found."""
     first = errors[0]
+    if first["type"] == "json_invalid":
+        return NOT_JSON
+    if tuple(first["loc"]) == ("body",):
+        if first["type"] == "missing":
+            return TemplatedMessage("Invalid request: the body is empty; send JSON.")
+        if isinstance(first["input"], bytes):  # FastAPI reads as JSON only what is declared as JSON
+            return TemplatedMessage(
+                "Invalid request: the body is not declared as JSON; send JSON with the header Content-Type: "
+                "application/json."
+            )
+        if first["type"] == "model_attributes_type":
+            return _NO_OBJECT
     location = [str(part) for part in first["loc"] if part != "body"]
     # Where a field may have several types, pydantic appends the type, such as 'str' or 'list[str]'.
     fields = itertools.takewhile(lambda part: (part.isidentifier() and part != "str") or part.isdigit(), location)

@@ -61,6 +61,11 @@ VIETNAMESE = {
     ),
     "Invalid request: missing {field} parameter": f"{_INVALID} thiếu tham số {{field}}",
     "Invalid request: {field}: {problem}": f"{_INVALID} {{field}}: {{problem}}",
+    "Invalid request: the body is not JSON; send JSON.": f"{_INVALID} nội dung không phải là JSON; hãy gửi JSON.",
+    "Invalid request: the body is empty; send JSON.": f"{_INVALID} nội dung trống; hãy gửi JSON.",
+    "Invalid request: the body is not declared as JSON; send JSON with the header Content-Type: application/json.": (
+        f"{_INVALID} nội dung không được khai báo là JSON; hãy gửi JSON với tiêu đề Content-Type: application/json."
+    ),
     "Invalid request: the body is not JSON; send JSON or a form.": (
         f"{_INVALID} nội dung không phải là JSON; hãy gửi JSON hoặc biểu mẫu."
     ),
@@ -87,6 +92,9 @@ VIETNAMESE = {
     "The {side} is empty; write a sentence.": "{side} trống; hãy viết một câu.",
     "The {side} has {number} pieces; shorten it to at most {most}.": (
         "{side} có {number} từ con; hãy rút ngắn còn nhiều nhất {most} từ con."
+    ),
+    "The translation has {number} pieces, but the lab shows at most {most}; shorten the sentence.": (
+        "Bản dịch có {number} từ con, nhưng phòng thực hành chỉ hiện được nhiều nhất {most} từ con; hãy rút ngắn câu."
     ),
     "The alignment of this sentence is not known; use a sentence from /v1/examples.": (
         "Không biết gióng hàng từ của câu này; hãy dùng một câu trong /v1/examples."
@@ -146,6 +154,9 @@ VIETNAMESE = {
         "contrast là '{contrast}', gồm {number} từ con, {pieces}; hãy dùng đúng một từ con trong từ vựng đích, chẳng "
         "hạn nhãn của một hàng trong bản đồ."
     ),
+    "{name} sets a beam search, but this run samples; leave out {name}.": (
+        "{name} là thiết lập của tìm kiếm chùm (beam search), còn mô hình này lấy mẫu; hãy bỏ {name}."
+    ),
     "Only a beam search has steps to watch, but this run samples; use a run with search=beam.": (
         "Chỉ tìm kiếm chùm (beam search) mới có các bước để xem, còn mô hình này lấy mẫu; hãy dùng mô hình có "
         "search=beam."
@@ -165,6 +176,7 @@ _PROBLEMS = {
     **dict.fromkeys(("list_type", "tuple_type"), "phải là một danh sách"),
     **dict.fromkeys(("model_type", "model_attributes_type", "dict_type"), "phải là một đối tượng"),
     "greater_than_equal": "phải lớn hơn hoặc bằng {ge}",
+    "less_than_n_best": "phải lớn hơn hoặc bằng n_best, tức là {n_best}",
     "less_than_equal": "phải nhỏ hơn hoặc bằng {le}",
     "less_than": "phải nhỏ hơn {lt}",
     "string_too_long": "chỉ được dài nhiều nhất {max_length} ký tự",

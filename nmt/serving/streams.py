@@ -18,7 +18,7 @@ from nmt.insight.sentence_pair import check_index, check_length, check_site
 from nmt.insight.unknown_words import unknown_words
 from nmt.maps.attention_map import selected
 from nmt.runs.load import LoadedRun
-from nmt.serving.answers import DIGITS, check_ids, rounded, sentence_pair, shown, source_ids
+from nmt.serving.answers import DIGITS, check_found, check_question, rounded, sentence_pair, shown, source_ids
 from nmt.serving.batcher import QueueFull
 from nmt.serving.gallery import Unavailable
 from nmt.serving.questions import AttributeQuestion, StreamQuestion
@@ -51,7 +51,7 @@ def searched(service: Service, question: StreamQuestion) -> Streamed:
 
     def action(run: LoadedRun, tell: Tell) -> dict[str, Any]:
         source, tokenizer = source_ids(run, question), run.tokenizers.target
-        check_ids(run, question)
+        check_question(run, question)
 
         def watch(beams: list[Beam]) -> None:
             service.batcher.between_steps()
@@ -62,6 +62,7 @@ def searched(service: Service, question: StreamQuestion) -> Streamed:
             tell("beams", step)
 
         best = watched_search(run, source, watch, question.prefix_ids or [], question.search)[0]
+        check_found(best.ids)
         return {
             **shown(forced(run, source, best.ids), maps=False),
             "score": round(best.score, DIGITS),

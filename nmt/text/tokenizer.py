@@ -147,9 +147,7 @@ class Tokenizer:
     @cached_property
     def alphabet(self) -> frozenset[str]:
         """The characters that occur in pieces; any other is spelled in bytes."""
-        special = (self._processor.is_control, self._processor.is_unknown, self._processor.is_byte)
-        written = (id_ for id_ in range(self.size) if not any(is_one(id_) for is_one in special))
-        return frozenset(character for id_ in written for character in self._processor.id_to_piece(id_))
+        return frozenset(character for piece in self._pieces.ids for character in piece)
 
     def score(self, id_: int) -> float:
         """A piece's log-probability in a unigram model, or minus its rank by frequency in a byte-pair model."""

@@ -15,7 +15,7 @@ from lightning import LightningModule, Trainer
 from lightning.fabric.plugins.io.torch_io import TorchCheckpointIO
 from lightning.pytorch.callbacks import ModelCheckpoint
 
-from nmt.errors import Mistake
+from nmt.errors import CheckFailed, Mistake
 from nmt.files import atomic_write, remove_parts
 from nmt.training.stopping import measured
 
@@ -24,6 +24,8 @@ logger = logging.getLogger(__name__)
 LAST, PREVIOUS = "last.ckpt", "previous.ckpt"
 DAMAGED = "last.damaged.ckpt"
 _NAME = re.compile(r"(best|recent)-step=\d+\.ckpt")
+_STATES = {"the optimizer": "optimizer_states", "the schedule": "lr_schedulers"}
+"""What a user may choose, by its name in a message, and its key in a checkpoint."""
 
 
 class BestCheckpoints(ModelCheckpoint):
@@ -109,15 +111,50 @@ class WholeFiles(TorchCheckpointIO):
     another disk.
     """
 
+    _was_read = False
+
     def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         # Write to memory first, because torch's writer hides why a file cannot be written.
         content = io.BytesIO()
         torch.save(checkpoint, content)
+        if not self._was_read:
+            check_readable(content, checkpoint)
+            self._was_read = True
         former = path.with_name(PREVIOUS) if path.name == LAST else None
         with atomic_write(path, former) as part, part.open("wb") as file:
             file.write(content.getbuffer())
+
+
+def check_readable(content: io.BytesIO, checkpoint: dict[str, Any]) -> None:
+    """Raises CheckFailed if a checkpoint could not be read again without running code that it contains.
+
+    The states of a user's callbacks, optimizer or schedule may hold anything, and nothing could resume from the file.
+    """
+    content.seek(0)
+    try:
+        torch.load(content, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        states = [(f"the callback {name}", state) for name, state in checkpoint.get("callbacks", {}).items()]
+        states += [(name, checkpoint.get(key)) for name, key in _STATES.items()]
+        culprit = next((name for name, state in states if not _is_readable(state)), "the run")
+        raise CheckFailed(
+            f"The state of {culprit} contains more than tensors, numbers, text, lists and dictionaries, so no "
+            "checkpoint could be read again. Make its state_dict() return only those, and start over with "
+            "overwrite=true."
+        ) from error
+
+
+def _is_readable(state: Any) -> bool:
+    content = io.BytesIO()
+    torch.save(state, content)
+    content.seek(0)
+    try:
+        torch.load(content, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError:
+        return False
+    return True
 
 
 def newest_whole(folder: Path) -> Path | None:

@@ -9,7 +9,9 @@ from importlib.util import find_spec
 from pathlib import Path, PurePath
 from urllib.parse import urlsplit
 
-from lightning.pytorch.callbacks import Callback
+from lightning import Trainer
+from lightning.fabric.utilities.exceptions import MisconfigurationException
+from lightning.pytorch.callbacks import Callback, Timer
 from lightning.pytorch.loggers import Logger
 
 from nmt.config.fields import as_text
@@ -29,6 +31,7 @@ _ERRORS = {
 _PASSWORD = re.compile(r"//[^/@\s]*@")
 _ELSEWHERE = re.compile(r"[/\\~]|(?!https?:)[a-z][a-z\d+.-]*:[/\\]", re.IGNORECASE)
 """The beginning of a path that is not relative, or of an address other than a server's, such as sqlite:///FILE."""
+_PATHS = ("name", "version", "sub_dir")  # of loggers that write to files
 _NAMES = ("name", "run_name", "experiment_name", "project")  # which may be written as numbers
 _LONGEST_NAME = 128  # of a run in Weights & Biases; the end of a path tells the jobs of a sweep apart
 
@@ -50,7 +53,37 @@ def check_extensions(settings: LoopSettings) -> None:
                 f"-e '.[{name}]' first, or use logger=csv."
             )
         check_arguments(node, f"logger.{name}", ["save_dir"])  # loggers are made only after the corpora are read
-    build_callbacks(settings.callbacks)
+        for key in _PATHS:
+            value = str(node.get(key))
+            if name not in _EXTRAS and (_ELSEWHERE.match(value) or ".." in PurePath(value).parts):
+                raise Mistake(
+                    f"logger.{name}.{key} is '{value}', outside the folder of the run's logs: leave it out, or make it "
+                    "a relative path."
+                )
+    if settings.callbacks:
+        # Lightning refuses some callbacks beside those that nmt needs, such as a second Timer or a bar of its own.
+        with callback_errors():
+            Trainer(
+                accelerator="cpu",
+                devices=1,
+                logger=False,
+                enable_progress_bar=False,
+                enable_model_summary=False,
+                callbacks=[Timer(verbose=False), *build_callbacks(settings.callbacks)],
+            )
+
+
+@contextmanager
+def callback_errors() -> Iterator[None]:
+    """Turns Lightning's refusal of a user's callbacks into Mistake."""
+    try:
+        yield
+    except Mistake:
+        raise
+    except (MisconfigurationException, RuntimeError) as error:
+        raise Mistake(
+            f"Lightning refuses what callbacks contains ({' '.join(str(error).split()).rstrip('.')}): leave it out."
+        ) from error
 
 
 def check_stored_loggers(loggers: Mapping[str, Node], file: Path) -> None:
@@ -83,10 +116,10 @@ def build_loggers(loggers: Mapping[str, Node], run: Path, logs: Path) -> list[Lo
     if loggers:
         # Weights & Biases would write to the folder of temporary files, with a warning.
         check_writable("The folder of the logs", version)
-    name = os.path.relpath(run)[-_LONGEST_NAME:]
+    label = os.path.relpath(run)[-_LONGEST_NAME:]
     given_now = {
-        "name": name,
-        "run_name": name,
+        "name": label,
+        "run_name": label,
         # Lightning reads the variable only when it is imported, and knows no other default than a folder of files.
         "tracking_uri": os.environ.get("MLFLOW_TRACKING_URI") or "sqlite:///mlflow.db",
     }

@@ -44,7 +44,7 @@ class Corpora(ABC, Generic[SettingsT]):
         """SHA-256 of each file, by its name in the configuration."""
 
     def plain(self, cache_dir: Path) -> "Corpora[SettingsT]":
-        """The same corpora, with plain-text copies of those that the configuration wants detokenized."""
+        """The same corpora as pairs of files, with copies of those that the configuration wants detokenized."""
         return self
 
     @abstractmethod

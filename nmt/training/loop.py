@@ -173,6 +173,11 @@ def fit(prepared: Prepared) -> dict[str, Any]:
 
     # At the end, save the weights with the best validation score, and report what training cost.
     if not best.best_model_path:
+        if not any(run.checkpoints.glob("best-*.ckpt")):
+            raise CheckFailed(
+                f"The run in {run.path} has ended at step {trainer.global_step} without a validation, so it has no "
+                "best weights: add resume=true, and raise what ended it, trainer.max_steps or trainer.max_time."
+            )
         raise CheckFailed(f"{run.checkpoints} no longer contains the best checkpoint: start over with overwrite=true.")
     used = {
         "steps": trainer.global_step,

@@ -143,4 +143,6 @@ def quiet(leader: bool) -> None:
     # The logged values are already reduced over all processes.
     warnings.filterwarnings("ignore", message=".*sync_dist=True.*")
     warnings.filterwarnings("ignore", message=".*is smaller than the logging interval.*")
+    # In float16, the loss scaler skips the first steps until its factor fits.
+    warnings.filterwarnings("ignore", message="Detected call of .lr_scheduler.step")
     warnings.filterwarnings("ignore", message="Checkpoint directory .* exists and is not empty.*")

@@ -6,7 +6,7 @@ or pretrains an encoder; a `TrainingKind` holds what differs between these two.
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic
@@ -95,6 +95,11 @@ def run_folder(job: Job[Any]) -> Path:
     return Path(job.settings.run_dir if job.sweep_dir is None else os.path.relpath(job.sweep_dir))
 
 
+def may_shrink(given: Collection[str]) -> bool:
+    """Whether a small corpus gets a smaller vocabulary: unless the command line sets the size, or an experiment."""
+    return not {"tokenizer.size", "experiment"} & set(given)
+
+
 def resumes_run(job: Job[Any], run: RunDirectory) -> bool:
     """Whether the job resumes its run: as it says or, with resume=auto, if the run has been started.
 
@@ -167,9 +172,9 @@ def prepare(
         logger.info("The tokenizers come from %s", start.directory.path)
         tokenizers = inherited_tokenizers(start, kind.direction(settings))
     else:
-        # A small corpus gets a smaller vocabulary, unless the command line sets the size. A resumed run comes here if
-        # it was killed while it wrote its first files; its configuration has the size that its corpus supports.
-        smaller = not resumes and not {"tokenizer.size", "experiment"} & set(job.given)
+        # A resumed run comes here if it was killed while it wrote its first files; its configuration has the size that
+        # its corpus supports.
+        smaller = not resumes and may_shrink(job.given)
         tokenizers = corpora.learn_tokenizers(settings, cache, smaller=smaller)
         if settings.tokenizer.size not in (None, tokenizers.source.size):
             config = with_values(config, {"tokenizer.size": tokenizers.source.size})

@@ -23,6 +23,7 @@ from nmt.models import MaskedTransformer, VocabularySizes
 from nmt.runs.directory import RunDirectory
 from nmt.runs.encoder import build_encoder
 from nmt.text import TokenizerPair
+from nmt.text.tone_marks import tone_marks_of_file
 from nmt.training.kind import Corpora, Examples, TrainingKind
 from nmt.training.masked_task import MaskedTask, build_masked_task
 from nmt.training.origin import ConfigOrigin, PretrainedRun, stored_keys
@@ -48,6 +49,12 @@ class MaskedPretraining(TrainingKind[EncoderSettings, MaskedTransformer]):
         data = settings.data
         names = {"train": data.train, "valid": data.valid or [], "exclude": data.exclude, "vocabulary": data.vocabulary}
         files = {key: [text_file(name) for name in named] for key, named in names.items()}
+        style, read = settings.tokenizer.tone_marks, files["train"] + files["valid"] + files["vocabulary"]
+        if style is not None and not any(tone_marks_of_file(path, style) for path in read):
+            raise Mistake(
+                f"tokenizer.tone_marks={style} is a style of Vietnamese, but no file of data.train, data.valid or "
+                "data.vocabulary is Vietnamese (*.vi): set tokenizer.tone_marks=null, or rename the files."
+            )
         return TextFiles(
             names=[name for named in names.values() for name in named],
             paths=[path for paths in files.values() for path in paths],

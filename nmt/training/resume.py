@@ -76,6 +76,8 @@ def resumed_config(job: Job[Any], stored: Config, metrics: Config, path: Path) -
     """
     asked = metrics.get("asked", {})
     config = copy.deepcopy(stored)
+    if "experiment" in job.given:
+        check_experiment(job, stored, asked)
     for given, key in _given_keys(job, stored):
         value = value_at(job.config, key)
         if key.split(".")[0] in NOT_STORED or value == value_at(stored, key):
@@ -102,6 +104,34 @@ def resumed_config(job: Job[Any], stored: Config, metrics: Config, path: Path) -
             f" with start_from={path}" if "start_from" in stored else "",
         )
     return config
+
+
+def check_experiment(job: Job[Any], stored: Config, asked: Config) -> None:
+    """Raises Mistake if the experiment of the command is for another model or corpus than the run to resume.
+
+    Logs a warning if others of its settings differ: the run may have been started with settings besides those of the
+    experiment, and keeps them. `asked` are those that it changed by itself.
+    """
+    differing = [
+        key
+        for name, value in stored.items()
+        for key in _ungrouped_keys(name, job.config.get(name), value)
+        if value_at(job.config, key) not in (value_at(stored, key), asked.get(key, value_at(stored, key)))
+        and not any(f"{key}.".startswith(f"{given}.") for given in job.given)
+    ]
+    for key in ("model._target_", "data.name"):
+        if key in differing:
+            raise Mistake(
+                f"The experiment has {key}={value_at(job.config, key)}, but the run to resume has "
+                f"{value_at(stored, key)}: leave out experiment=, or start a new run."
+            )
+    if differing:
+        more = f" and {len(differing) - 3} other settings" if len(differing) > 3 else ""
+        logger.warning(
+            "The experiment differs from the run to resume in %s%s: the run keeps its own.",
+            ", ".join(differing[:3]),
+            more,
+        )
 
 
 def check_continues(before: Config, now: Config, settings: LoopSettings, path: Path, metrics: Config) -> None:

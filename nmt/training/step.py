@@ -100,11 +100,13 @@ class OptimizerStep(LightningModule):
         gradients = [parameter.grad for parameter in self.parameters() if parameter.grad is not None]
         scale = 1.0 if scaler is None else scaler.get_scale()
         factor = trainer.world_size / tokens
-        norm = get_total_norm(gradients).item() / scale * factor
+        norm = get_total_norm(gradients).item() * factor / scale if scale else math.nan
         loss = means["train_loss"].item()
 
-        # Finite? The loss scaler skips such steps itself, in `optimizer.step`, and then lowers its factor.
-        if (math.isfinite(norm) and math.isfinite(loss)) or scaler is not None:
+        # Finite? If only the factor of the loss scaler is too large, the scaler skips the step itself, in
+        # `optimizer.step`, and lowers the factor.
+        is_too_large = scaler is not None and scale > 1 and math.isfinite(loss)
+        if (math.isfinite(norm) and math.isfinite(loss)) or is_too_large:
             # Clip. One multiplication divides and clips; the 1e-6 is that of torch.nn.utils.clip_grad_norm_.
             clip = 1.0 if self.clips_by_value else min(1.0, self.clip_limit / (norm + 1e-6))
             torch._foreach_mul_(gradients, factor * clip)
@@ -115,7 +117,10 @@ class OptimizerStep(LightningModule):
             examples = of_all_processes(examples, trainer.world_size)
             error = NotFinite(steps_before + 1, loss, norm, examples, self.skipped_steps)
             self.skipped_steps = skip_or_stop(error, self.max_skipped_steps)
-            self.zero_grad(set_to_none=True)
+            if scaler is None:
+                self.zero_grad(set_to_none=True)
+            else:  # which skips a step only if it finds such gradients, and needs some
+                torch._foreach_mul_(gradients, math.nan)
 
         # Update the weights. A skipped step has no gradients, so it changes nothing, but it counts as a step.
         with self._without_autocast():

@@ -15,14 +15,16 @@ from nmt.config.job import Job
 from nmt.config.keys import with_values
 from nmt.config.nodes import make
 from nmt.config.schema import RunSettings, validated
+from nmt.config.trusted import check_size
 from nmt.data.batch import collate
 from nmt.data.corpus import check_files, corpus_hashes, file_pair, matching_prefixes, read_pairs, text_file
-from nmt.data.dataset import encode_pairs, training_dataset
+from nmt.data.dataset import CorpusReport, TrainingData, encode_pairs, training_dataset
 from nmt.data.detokenized import detokenized
-from nmt.data.documents import check_documents, read_documents
+from nmt.data.documents import check_documents, document_file, read_documents
 from nmt.data.drawn_pairs import Draw, DrawnPairs, SubwordSampling
 from nmt.data.example import Example
 from nmt.data.filters import Filters
+from nmt.data.known_files import known_digest
 from nmt.data.plan import Mixing
 from nmt.data.table_corpora import is_table, split_table
 from nmt.data.unicode_noise import UnicodeNoise
@@ -59,14 +61,19 @@ class Translation(TrainingKind[RunSettings, Seq2Seq]):
         if train != settings.data.train:
             config = with_values(config, {"data.train": train})
             settings = validated(RunSettings, config)
+            check_size(config)
         if start is not None:
             check_same(start, settings, job.given)
         if settings.data.name not in ("sample", "documents") and "data" in job.given and "experiment" not in job.given:
-            logger.warning(
-                "The %s and length of training come from experiment=sample, which is meant for the embedded corpus: "
-                "choose another experiment=, or set experiment=none to get the general defaults.",
-                "schedule" if start else "vocabulary, schedule",
-            )
+            parts = {"schedule": "schedule", "number of steps": "trainer.max_steps"}
+            if start is None:
+                parts["vocabulary size"] = "tokenizer.size"
+            if unset := [name for name, key in parts.items() if key not in job.given]:
+                logger.warning(
+                    "These settings come from experiment=sample, which is meant for the embedded corpus: %s. Choose "
+                    "another experiment=, or set experiment=none to get the general defaults.",
+                    ", ".join(unset),
+                )
         return ConfigOrigin(config, settings, original=asked, start=start)
 
     def start(self, settings: RunSettings, run: RunDirectory) -> PretrainedRun | None:
@@ -134,6 +141,8 @@ class ParallelCorpora(Corpora[RunSettings]):
     """The validation corpus and those of all test splits, whose sentences the overlap filter drops from training."""
     detokenize: list[str]
     """The corpora that are read as plain text."""
+    has_context: bool
+    """Whether the model reads earlier sentences, whose documents PREFIX.doc names."""
 
     @property
     def prefixes(self) -> list[str]:
@@ -141,7 +150,11 @@ class ParallelCorpora(Corpora[RunSettings]):
         return [*self.train, *self.held_out]
 
     def hashes(self, cache_dir: Path) -> dict[str, str]:
-        return corpus_hashes(self.prefixes, self.direction, cache_dir)
+        hashes = corpus_hashes(self.prefixes, self.direction, cache_dir)
+        if self.has_context:
+            files = {prefix: document_file(prefix, self.direction) for prefix in self.prefixes}
+            hashes |= {f"{prefix}.doc": known_digest(path, cache_dir) for prefix, path in files.items() if path}
+        return hashes
 
     def plain(self, cache_dir: Path) -> "ParallelCorpora":
         """The same corpora as pairs of files, with plain-text copies of those named in data.detokenize.
@@ -173,21 +186,27 @@ class ParallelCorpora(Corpora[RunSettings]):
     def learn_tokenizers(self, settings: RunSettings, cache_dir: Path, *, smaller: bool) -> TokenizerPair:
         return learned_tokenizers(self.train, self.direction, settings.tokenizer, cache_dir, smaller)
 
-    def examples(self, settings: RunSettings, tokenizers: TokenizerPair, cache_dir: Path) -> Examples:
-        """The filtered and tokenized pairs.
-
-        Raises Mistake if a sentence and those before it are too long for a batch.
-        """
-        window = context_window(settings)
-        rows, report = training_dataset(
+    def training_rows(
+        self, settings: RunSettings, tokenizers: TokenizerPair, cache_dir: Path
+    ) -> tuple[TrainingData, CorpusReport]:
+        """The filtered and tokenized training pairs, and what the filters dropped."""
+        return training_dataset(
             self.train,
             self.direction,
             tokenizers,
             Filters(**settings.filters.model_dump()),
             self.held_out,
             cache_dir,
-            documents=window.sentences > 0,
+            documents=self.has_context,
         )
+
+    def examples(self, settings: RunSettings, tokenizers: TokenizerPair, cache_dir: Path) -> Examples:
+        """The filtered and tokenized pairs.
+
+        Raises Mistake if a sentence and those before it are too long for a batch.
+        """
+        window = context_window(settings)
+        rows, report = self.training_rows(settings, tokenizers, cache_dir)
         logger.info("Training data: %s", report)
         documents = read_documents(self.valid, self.direction) if window.sentences else None
         valid = encode_pairs(read_pairs(self.valid, self.direction), tokenizers, window, documents)
@@ -220,6 +239,7 @@ def parallel_corpora(settings: RunSettings) -> ParallelCorpora:
         data.valid,
         held_out=list(data.held_out.values()),
         detokenize=data.detokenize,
+        has_context=settings.context.sentences > 0,
     )
 
 

@@ -80,6 +80,15 @@ def test_the_package_lists_its_commands(
     assert listed == (sorted(file.stem for file in CONFIGS.glob("*.yaml")) if code == 0 else [])
 
 
+def test_help_may_come_before_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = list[tuple[str, list[str]]]()
+    monkeypatch.setattr(sys, "argv", ["nmt", "--help", "train"])
+    monkeypatch.setattr("nmt.__main__.leave_on_interrupt", lambda: None)
+    monkeypatch.setattr("runpy.run_module", lambda name, **_: run.append((name, sys.argv[1:])))
+    main()
+    assert run == [("nmt.train", ["--help"])]
+
+
 @pytest.mark.parametrize(
     ("typed", "completed"),
     [

@@ -18,6 +18,7 @@ from nmt.commands.ablate_attention import ablate_attention
 from nmt.commands.attribute import attribute
 from nmt.commands.evaluate import evaluate
 from nmt.commands.export_attention import export_attention
+from nmt.commands.prepare import prepare
 from nmt.commands.score import score
 from nmt.commands.train import train
 from nmt.config.job import Job
@@ -29,6 +30,7 @@ from nmt.models import Transformer
 from nmt.models.document_model import DocumentModel
 from nmt.runs.load import load_run
 from nmt.scoring.forced_scores import log_probs
+from nmt.training.translation import parallel_corpora
 
 
 @pytest.fixture
@@ -61,6 +63,21 @@ def test_it_resumes_exactly(job: Callable[..., Job], inside: Path, tmp_path: Pat
     whole, parts = (load_file(tmp_path / name / "model.safetensors") for name in ("whole", "parts"))
     assert whole.keys() == parts.keys()
     assert all(torch.equal(whole[name], parts[name]) for name in whole)
+
+
+def test_preparation_and_training_read_the_same_documents(
+    job: Callable[..., Job], inside: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The report of nmt.prepare fills the cache of nmt.train, and a run knows its boundaries when it is resumed."""
+    given = HIERARCHICAL | {"cache_dir": tmp_path / "cache"}
+    prepare(job("prepare", run_dir=tmp_path / "new", **given))
+    assert "Training data: " in capsys.readouterr().out
+    made = [*(tmp_path / "cache" / "datasets").iterdir()]
+    corpora = parallel_corpora(job("train", run_dir=tmp_path / "new", **given).settings)
+    tokenizers = corpora.learn_tokenizers(job("train", **given).settings, tmp_path / "cache", smaller=True)
+    corpora.training_rows(job("train", **given).settings, tokenizers, tmp_path / "cache")
+    assert [*(tmp_path / "cache" / "datasets").iterdir()] == made
+    assert {Path(name).suffix for name in corpora.hashes(tmp_path / "cache")} == {".en", ".vi", ".doc"}
 
 
 def test_a_document_run_hands_its_context_on(job: Callable[..., Job], inside: Path, tmp_path: Path) -> None:

@@ -210,6 +210,7 @@ def test_two_processes_do_not_write_the_same_file(server: str, tmp_path: Path) -
         assert try_lock(part)
         with pytest.raises(DownloadFailed, match="Another process is downloading"):
             fetch(f"{server}/right", tmp_path / "file", RIGHT, QUICK)
+        assert (tmp_path / "file.part").exists()  # it is still empty, and belongs to the other process
     assert fetch(f"{server}/right", tmp_path / "file", RIGHT, QUICK)
 
 

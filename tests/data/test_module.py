@@ -48,7 +48,7 @@ def same(ours, theirs) -> bool:
 
 def test_the_stream_is_the_plans_of_the_epochs_in_order(module):
     data = module()
-    epochs = (plan(3, epoch, data.training.lengths, 211, ACCUMULATE) for epoch in range(99))
+    epochs = (plan(3, epoch, data.pairs.training.lengths, 211, ACCUMULATE) for epoch in range(99))
     expected = [batch.tolist() for steps in epochs for step in steps for batch in step[0]]
     loader = data.train_dataloader()
     steps = list(loader)
@@ -56,7 +56,7 @@ def test_the_stream_is_the_plans_of_the_epochs_in_order(module):
     assert {len(step) for step in steps} == {ACCUMULATE}
     received = [batch.indices.tolist() for step in steps for batch in step]
     assert received == expected[: len(received)]
-    assert len(received) > sum(len(step[0]) for step in plan(3, 0, data.training.lengths, 211, ACCUMULATE))
+    assert len(received) > sum(len(step[0]) for step in plan(3, 0, data.pairs.training.lengths, 211, ACCUMULATE))
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_processes_share_every_step(module):
     ranks = [module(), module()]
     for rank, data in enumerate(ranks):
         data.trainer = Processes(rank)
-    steps = plan(3, 0, ranks[0].training.lengths, 211, ACCUMULATE, world=2)
+    steps = plan(3, 0, ranks[0].pairs.training.lengths, 211, ACCUMULATE, world=2)
     received = [[[batch.indices.tolist() for batch in step] for step in data.train_dataloader()] for data in ranks]
     for number, step in enumerate(steps):
         for rank in range(2):

@@ -108,6 +108,8 @@ def test_most_held_out_pairs_stay_when_the_corpus_grows(write, direction, tmp_pa
 
 def test_shares_count_pairs_of_the_corpus(repetitive, direction, tmp_path):
     counts = split_corpus(repetitive, direction, tmp_path / "out", valid=0.05, test=0.1, seed=1)
+    few = split_corpus(repetitive, direction, tmp_path / "few", valid=0.00001, test=0.00001, seed=1)
+    assert few["valid"] == few["test"] == 1
     assert (counts["valid"], counts["test"]) == (round(0.05 * 997), round(0.1 * 997))
 
 

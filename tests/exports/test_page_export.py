@@ -307,7 +307,11 @@ def test_without_node_the_page_is_written_with_a_warning(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("shutil.which", lambda name: None)
-    export(job("export", run_dir=str(run), format="page", out="new/lab.html"))
+    shutil.copytree(run, "alone/run")
+    for folder in ("evaluation", "probes"):
+        shutil.rmtree(Path("alone/run", folder), ignore_errors=True)
+    monkeypatch.chdir("alone")  # where the corpora are not
+    export(job("export", run_dir="run", format="page", out="new/lab.html"))
     assert "it was not compared with the run.\nnew/lab.html\n" in capsys.readouterr().out
     assert "Node.js 18 or newer is not installed, so the page was not compared with the run" in caplog.text
 

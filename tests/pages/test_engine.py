@@ -286,14 +286,17 @@ def test_rows_and_alternatives_are_those_of_the_server(page: Any, base: LoadedRu
     source, exact = run.tokenizers.source.encode(text), run._replace(model=copy.deepcopy(run.model).double())
     pair = {"text": text, "target_ids": target}
     sites = [*run.model.sites]
-    other, *rows = answers(
+    other, line, translated, *rows = answers(
         page,
         run,
         [
             ("alternatives", {**pair, "number": 3}),
+            ("line", {"text": text, "beam_size": 2}),
+            ("translate", {"text": text, "beam_size": 2}),
             *(("explain", {**pair, "site": site, "layer": 0, "head": 0, "row": 2}) for site in sites),
         ],
     )
+    assert line == translated["text"]
     for found, expected in zip(other["alternatives"], alternatives(exact, source, target, 3), strict=True):
         assert [one["id"] for one in found] == [one.id for one in expected]
         assert [one["log_prob"] for one in found] == pytest.approx([one.log_prob for one in expected], abs=CLOSE)

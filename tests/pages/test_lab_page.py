@@ -1006,37 +1006,40 @@ DROP = """(text) => {
 
 def test_a_file_is_translated_line_by_line(page: Any) -> None:
     expected = page.locator("#answer .translation").text_content()
-    page.evaluate(DROP, f"{TEXT}\r\n\n{'one ' * 240}\n{TEXT}")
-    page.locator("#file-save").wait_for()
-    said = page.locator("#file-said").text_content()
-    assert said == "1 of 4 lines could not be translated; failed lines are left empty."
-    assert page.locator("#file-errors").text_content().startswith("Line 3: ")
+    copied, in_parts = ["12345", "https://a.b/c"], "one two. " * 80
+    page.evaluate(DROP, "\n".join([f"{TEXT}\r", "", *copied, in_parts, TEXT]))
+    page.get_by_text("Done. Lines translated: 6.").wait_for()
     with page.expect_download() as download:
         page.locator("#file-save").click()
     assert download.value.suggested_filename == "in.maps_transformer.txt"
-    assert download.value.path().read_text(encoding="utf-8") == f"{expected}\n\n\n{expected}\n"
+    lines = download.value.path().read_text(encoding="utf-8").splitlines()
+    assert lines == [expected, "", *copied, lines[4], expected], "as by nmt.translate"
+    assert lines[4]
     page.evaluate(DROP, "")
     page.get_by_text("The file is empty; choose one with a sentence on each line.").wait_for()
-    page.route("**/v1/translate/stream", lambda route: None)  # never answered
+    page.route("**/v1/translate", lambda route: None)  # never answered
     page.evaluate(DROP, TEXT)
     page.get_by_text("line 1 of 1 …").wait_for()
-    with page.expect_event("requestfailed", lambda request: request.url.endswith("/v1/translate/stream")):
+    with page.expect_event("requestfailed", lambda request: request.url.endswith("/v1/translate")):
         page.locator("#file-cancel").click()
     assert page.locator("#file-said").text_content() == "Canceled."
     page.locator("#file-close").click()
     assert page.locator("#file-box").is_hidden()
 
 
-def test_a_line_of_a_file_waits_while_the_server_is_busy(browser: Any, address: str) -> None:
+def test_a_line_of_a_file_waits_while_the_server_is_busy_and_is_skipped_if_it_fails(browser: Any, address: str) -> None:
     context = browser.new_context()
     page = context.new_page()
     page.goto(f"{address}/#run=maps_transformer&text={TEXT}")
     page.locator("#results[aria-busy='false'] #intact .cell").first.wait_for()
     busy: list[dict[str, Any]] = [{"status": 429, "json": {"error": "busy"}, "headers": {"retry-after": "1"}}]
-    page.route("**/v1/translate/stream", lambda route: route.fulfill(**busy.pop()) if busy else route.continue_())
+    page.route("**/v1/translate", lambda route: route.fulfill(**busy.pop()) if busy else route.continue_())
     page.evaluate(DROP, TEXT)
     page.get_by_text("Done. Lines translated: 1.").wait_for()
     assert not busy, "the line waited for its turn"
+    page.evaluate(DROP, f"{'one ' * 260}\n{TEXT}")
+    page.get_by_text("1 of 2 lines could not be translated; failed lines are left empty.").wait_for()
+    assert page.locator("#file-errors").text_content().startswith("Line 1: Invalid request: request (1040) exceeds")
     context.close()
 
 
@@ -1073,6 +1076,7 @@ def test_an_error_is_shown_in_a_sentence(browser: Any, address: str) -> None:
     page.locator("#beam-size").press("Tab")
     page.locator("#results[aria-busy='false']").wait_for()
     page.get_by_text("The server cannot be reached. Check that nmt.serve is still running").wait_for()
+    page.route("**/v1/translate", lambda route: route.abort())
     asked: list[Any] = []
     page.on("request", lambda request: asked.append(request.url))
     page.evaluate(DROP, f"\n{TEXT}\n{TEXT}\n")
@@ -1080,8 +1084,8 @@ def test_an_error_is_shown_in_a_sentence(browser: Any, address: str) -> None:
     with page.expect_download() as download:
         page.locator("#file-save").click()
     assert download.value.path().read_text(encoding="utf-8") == "\n", "the lines before"
-    streams = [url for url in asked if url.endswith("/v1/translate/stream")]
-    assert len(streams) == 1, "the lines that follow would fail too"
+    lines = [url for url in asked if url.endswith("/v1/translate")]
+    assert len(lines) == 1, "the lines that follow would fail too"
     context.close()
 
 

@@ -39,7 +39,7 @@ def test_a_large_page_has_its_sentences_in_scripts_and_a_small_one_removes_them(
     assert sorted(file.name for file in scripts.iterdir()) == ["0-0.js", "0-1.js", "0-2.js"]
     large = page.read_text(encoding="utf-8")
     assert "weights-0" not in large
-    assert all(f'"label":"{line}: ' in large for line in range(1, 6))
+    assert all(f'"line":{line},"rank":1,"score":null,"text":"These cats ' in large for line in range(1, 6))
     assert (scripts / "0-1.js").read_text(encoding="utf-8").startswith('addSentences(0,2,"')
     (scripts / "mine.txt").touch()
     with pytest.raises(

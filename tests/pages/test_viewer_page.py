@@ -421,6 +421,8 @@ def test_each_translation_of_a_line_is_a_sentence_of_its_own(visit: Open) -> Non
     page = visit("local.html#sentence=1&rank=2")
     assert page.locator("#sentence option").all_text_contents() == ["1: 0 1 2", "1 (translation 2): 0 1 2"]
     assert page.locator("#pair .score").inner_text() == "-1.50"
+    page = visit("local.html#sentence=1&rank=2", locale="vi-VN")
+    assert page.locator("#sentence option").all_text_contents() == ["1: 0 1 2", "1 (bản dịch 2): 0 1 2"]
 
 
 def test_the_page_speaks_the_browsers_language_and_switches(visit: Open, browser: Any) -> None:

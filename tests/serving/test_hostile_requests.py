@@ -66,10 +66,30 @@ def test_only_utf_8_is_read(client: TestClient, path: str, content: bytes, heade
     assert (answer.status_code, answer.json()) == (400, {"error": text})
 
 
+NO_JSON = "the body is not JSON; send JSON."
+UNDECLARED = "the body is not declared as JSON; send JSON with the header Content-Type: application/json."
+
+
 @pytest.mark.parametrize("path", ["/v1/translate", "/v1/score"])
-def test_the_lab_refuses_what_is_not_utf_8(client: TestClient, path: str) -> None:
-    answer = client.post(path, content=b'{"text": "caf\xe9"}', headers=JSON)
-    assert (answer.status_code, answer.json()) == (400, {"error": "There was an error parsing the body"})
+@pytest.mark.parametrize(
+    ("content", "headers", "english", "vietnamese"),
+    [
+        (b'{"text": "caf\xe9"}', JSON, "the text is not UTF-8; send UTF-8.", "hãy gửi UTF-8."),
+        (b'{"text": ', JSON, NO_JSON, "hãy gửi JSON."),
+        (b'{"text": ' + b"[" * 2000, JSON, NO_JSON, "hãy gửi JSON."),
+        (b'{"text": "one"}', {}, UNDECLARED, "hãy gửi JSON với tiêu đề Content-Type: application/json."),
+        (b'{"text": "one"}', FORM, UNDECLARED, "hãy gửi JSON với tiêu đề Content-Type: application/json."),
+        (b"", JSON, "the body is empty; send JSON.", "nội dung trống; hãy gửi JSON."),
+        (b'"one"', JSON, "the body must be a JSON object.", "nội dung phải là một đối tượng JSON."),
+    ],
+)
+def test_a_body_that_the_lab_cannot_read_is_answered_with_what_to_send(
+    client: TestClient, path: str, content: bytes, headers: dict[str, str], english: str, vietnamese: str
+) -> None:
+    answer = client.post(path, content=content, headers=headers)
+    assert (answer.status_code, answer.json()) == (400, {"error": f"Invalid request: {english}"})
+    answer = client.post(path, content=content, headers={**headers, "accept-language": "vi"})
+    assert answer.json()["error"].endswith(vietnamese)
 
 
 def test_an_uploaded_file_is_ignored(client: TestClient) -> None:

@@ -3,21 +3,30 @@
 import http.client
 import json
 import math
+import shutil
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from fastapi.testclient import TestClient
+from served_runs import LIMITS
 
 import nmt
+from nmt.config.nodes import read_yaml
+from nmt.decoding.id_search import Hypothesis
 from nmt.insight.attribution_maps import METHODS
 from nmt.insight.known_alignments import agreement, aligned_pairs
 from nmt.maps.links import MapSelector
+from nmt.runs.engine import named_search
 from nmt.runs.load import load_run
 from nmt.scoring.test_sets import stored_pairs
+from nmt.serving.application import application
 from nmt.serving.batcher import Abandoned, Batcher
+from nmt.serving.gallery import Gallery
+from nmt.serving.service import Access, Service
 
 TEXT = {"run": "maps_transformer", "text": "one two three."}
 # Answers have six digits.
@@ -99,6 +108,23 @@ def test_a_stream_ends_with_an_error_after_a_defect(client: TestClient, monkeypa
     assert events(client, TEXT) == [("error", {"error": sentence, "status": 500})]
 
 
+def test_a_translation_that_is_too_long_to_be_shown_is_no_fault_of_the_target(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = Hypothesis([5] * 200, -1.0, -1.0)
+    monkeypatch.setattr("nmt.serving.streams.watched_search", lambda *_: [found])
+    monkeypatch.setattr("nmt.serving.answers.best_translation", lambda *_, **__: found.ids)
+    told = "The translation has 200 pieces, but the lab shows at most 199; shorten the sentence."
+    assert events(client, TEXT) == [("error", {"error": told, "status": 400})]
+    for path, more in (("attend", {}), ("score", {}), ("intervene", {"changes": [{"temperature": 2.0}]})):
+        answer = client.post(f"/v1/{path}", json={**TEXT, **more})
+        assert (answer.status_code, answer.json()) == (400, {"error": told})
+    answer = client.post("/v1/attend", json=TEXT, headers={"accept-language": "vi"})
+    assert answer.json()["error"] == (
+        "Bản dịch có 200 từ con, nhưng phòng thực hành chỉ hiện được nhiều nhất 199 từ con; hãy rút ngắn câu."
+    )
+
+
 def test_a_prefix_is_kept_and_a_taken_piece_goes_on(client: TestClient) -> None:
     found = client.post("/v1/alternatives", json={**TEXT, "number": 3}).json()
     second = next(each for each in found["alternatives"][0] if each["piece"] != found["pieces"][0] and each["id"] > 3)
@@ -140,6 +166,12 @@ def test_every_kind_of_change(client: TestClient, change: dict) -> None:
     [
         ("translate", {**TEXT, "run": "x"}, 404, "There is no run 'x'; use one listed at /v1/runs."),
         ("translate", {**TEXT, "n_best": 9}, 400, "n_best is 9; it must be at most 4."),
+        (
+            "translate",
+            {**TEXT, "n_best": 3, "beam_size": 2},
+            400,
+            "Invalid request: beam_size: Input should be greater than or equal to n_best, which is 3",
+        ),
         ("attend", {**TEXT, "text": " "}, 400, "The source is empty; write a sentence."),
         ("attend", {**TEXT, "target_ids": [1]}, 400, "target_ids must be from 4 to 292; smaller ids are PAD"),
         ("attend", {**TEXT, "targt": "x"}, 400, "Invalid request: targt: Extra inputs are not permitted"),
@@ -236,6 +268,53 @@ def test_search_settings_are_those_of_the_library(client: TestClient, here: Path
     assert greedy[-1][1]["text"] == loaded.translate([TEXT["text"]], beam_size=1)[0]
     attended = client.post("/v1/attend", json={**TEXT, "beam_size": 1, "length_penalty": 0}).json()
     assert attended["text"] == loaded.translate([TEXT["text"]], beam_size=1, length_penalty=0.0)[0]
+    asked = {**TEXT, "n_best": 2, "beam_size": 3, "length_penalty": 0}
+    [first, second] = client.post("/v1/translate", json=asked).json()["translations"]
+    assert first["score"] == first["log_prob"], "without a penalty"
+    [alone] = client.post("/v1/translate", json={**asked, "n_best": 1}).json()["translations"]
+    assert alone["text"] == first["text"] == loaded.translate([TEXT["text"]], beam_size=3, length_penalty=0.0)[0]
+    assert second["score"] <= first["score"]
+
+
+@pytest.fixture
+def sampling(folder: Path, tmp_path: Path) -> Iterator[TestClient]:
+    """A server of a run that samples three translations."""
+    run = shutil.copytree(folder / "maps_luong", tmp_path / "sampling")
+    config = read_yaml(run / "config.yaml")
+    config["search"] = {**named_search("sampling"), "samples": 3}
+    (run / "config.yaml").write_text(json.dumps(config), encoding="utf-8")
+    gallery = Gallery([run], "cpu", "float32", max_models=1)
+    service = Service(gallery, Batcher(gallery, 400, 0.0, 100), LIMITS, Access(frozenset(), None, ()))
+    with TestClient(application(service), base_url="http://localhost") as client:
+        yield client
+
+
+def test_a_run_that_samples_gives_samples_and_takes_no_beam(sampling: TestClient) -> None:
+    asked = {"q": "one two.", "source": "en", "target": "vi", "alternatives": 3}
+    assert len(sampling.post("/translate", json=asked).json()["alternatives"]) == 3, "one more than the run's own"
+    text = {"text": TEXT["text"]}
+    two = sampling.post("/v1/translate", json={**text, "n_best": 2}).json()["translations"]
+    assert len(two) == 2
+    assert sampling.post("/v1/translate", json=text).json()["translations"] == two[:1], "the same samples"
+    for path, settings in (
+        ("translate", {"n_best": 2, "beam_size": 2}),
+        ("translate", {"beam_size": 1}),
+        ("translate", {"length_penalty": 1.0}),
+        ("attend", {"length_penalty": 1.0}),
+        ("score", {"target": "một", "beam_size": 2}),
+    ):
+        name = [*settings][-1]
+        answer = sampling.post(f"/v1/{path}", json={**text, **settings})
+        told = f"{name} sets a beam search, but this run samples; leave out {name}."
+        assert (answer.status_code, answer.json()) == (400, {"error": told})
+        answer = sampling.post(f"/v1/{path}", json={**text, **settings}, headers={"accept-language": "vi"})
+        assert answer.json()["error"] == (
+            f"{name} là thiết lập của tìm kiếm chùm (beam search), còn mô hình này lấy mẫu; hãy bỏ {name}."
+        )
+    [(_, error)] = events(sampling, {**text, "beam_size": 2})
+    assert error["error"].startswith("beam_size sets a beam search")
+    [(_, error)] = events(sampling, text)
+    assert error["error"].startswith("Only a beam search has steps to watch")
 
 
 @pytest.mark.parametrize("method", METHODS)

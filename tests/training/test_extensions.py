@@ -304,6 +304,46 @@ def test_what_is_no_callback_is_refused(job: Callable[..., Job]) -> None:
         train(job("train", run_dir="new", **{"+callbacks__mine": "{_target_: collections.OrderedDict}"}))
 
 
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"+callbacks__bar": "{_target_: lightning.pytorch.callbacks.RichProgressBar}"},
+            r"^Lightning refuses what callbacks contains \(Trainer was configured with `enable_progress_bar=False` but",
+        ),
+        (
+            {"+callbacks__clock": "{_target_: lightning.pytorch.callbacks.Timer, duration: null}"},
+            r"^Lightning refuses what callbacks contains \(.*: leave it out\.$",
+        ),
+        (
+            {"logger": "csv", "logger__csv__name": "/elsewhere"},
+            r"^logger\.csv\.name is '/elsewhere', outside the folder of the run's logs: leave it out, or make it",
+        ),
+    ],
+)
+def test_a_wrong_callback_or_logger_is_refused_before_a_run_is_replaced(
+    job: Callable[..., Job], settings: dict[str, str], message: str
+) -> None:
+    with pytest.raises(Mistake, match=message):
+        check_extensions(job("train", run_dir="new", **settings).settings)
+
+
+class Keeper(lightning.Callback):
+    """Has a state that a checkpoint cannot give back."""
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"folder": Path("x")}
+
+
+def test_a_state_that_no_checkpoint_can_give_back_ends_training_at_its_first_checkpoint(
+    job: Callable[..., Job], corpus_copy: Path
+) -> None:
+    with pytest.raises(
+        CheckFailed, match=r"^The state of the callback Keeper contains more than tensors, .*, and start over with over"
+    ):
+        train(job("train", **SHORT, **{"+callbacks__mine": f"{{_target_: {__name__}.Keeper}}"}))
+
+
 @pytest.mark.parametrize("group", ["callbacks", "logger"])
 def test_what_is_no_group_of_settings_is_neither_a_logger_nor_a_callback(group: str) -> None:
     config = configuration("train", ["run_dir=new"])

@@ -1,6 +1,7 @@
 """Pretraining from the command line: exact resume, what starts from it, and what refuses it."""
 
 import contextlib
+import gzip
 import shutil
 import signal
 import subprocess
@@ -32,6 +33,7 @@ from nmt.runs.encoder import load_encoder
 from nmt.runs.load import load_run
 from nmt.serving.gallery import Gallery
 from nmt.training.preparation import prepare
+from nmt.training.pretraining import MaskedPretraining
 from nmt.training.start_from import inherited_tokenizers
 from nmt.training.translation import Translation
 
@@ -100,6 +102,21 @@ def test_a_killed_and_resumed_run_ends_with_identical_weights(
         torch.testing.assert_close(states[0][key], states[1][key], rtol=0, atol=0)
     best = [load_file(corpus / name / "model.safetensors") for name in ("whole", "killed")]
     torch.testing.assert_close(*best, rtol=0, atol=0)
+
+
+def test_a_style_of_tone_marks_needs_a_vietnamese_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, opened in {"a.en": open, "a.vi.gz": gzip.open}.items():
+        with opened(name, "wt", encoding="utf-8") as file:
+            file.writelines(f"{number}\n" for number in range(9))
+    changes = {"tokenizer.tone_marks": "new", "data.valid_lines": 1, "data.exclude": "[]", "data.vocabulary": "[]"}
+    with pytest.raises(
+        Mistake,
+        match=r"^tokenizer\.tone_marks=new is a style of Vietnamese, but no file of data\.train, .* is Vietnamese "
+        r"\(\*\.vi\): set tokenizer\.tone_marks=null, or rename the files\.$",
+    ):
+        MaskedPretraining().corpora(job_of({**changes, "data.train": "[a.en]"}).settings, tmp_path)
+    MaskedPretraining().corpora(job_of({**changes, "data.train": "[a.en,a.vi.gz]"}).settings, tmp_path)
 
 
 def test_the_loss_falls_and_the_record_has_loss_and_accuracy(

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import re
 import signal
 import subprocess
 from collections.abc import Callable
@@ -12,8 +13,10 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from nmt.cli.compose import job_of
 from nmt.commands.train import train
 from nmt.config.job import Job
+from nmt.errors import Mistake
 from nmt.training.origin import stored_keys
 from nmt.training.resume import resumed_config
 
@@ -63,6 +66,21 @@ def test_only_a_longer_training_is_warned_that_its_schedule_stays(
     asked = job("train", resume="true", trainer__max_steps=steps)
     assert resumed_config(asked, stored, {}, Path("run"))["trainer"]["max_steps"] == steps
     assert ("the learning rate still decays over 30 steps" in caplog.text) == warned
+
+
+def test_an_experiment_for_another_run_is_not_ignored(caplog: pytest.LogCaptureFixture) -> None:
+    def composed(*overrides: str) -> Job:
+        return job_of("train", ["run_dir=x", *overrides], [])
+
+    stored = stored_keys(composed("experiment=tears_iwslt15", "model.dropout=0.2").config)
+    resumed_config(composed("experiment=tears_iwslt15", "model.dropout=0.2"), stored, {}, Path("run"))
+    assert caplog.text == ""
+    assert resumed_config(composed("experiment=iwslt15_best"), stored, {}, Path("run")) == stored
+    assert re.search(r"The experiment differs from the run to resume in \S+, \S+, \S+ and \d+ other set", caplog.text)
+    with pytest.raises(
+        Mistake, match=r"^The experiment has model\._target_=nmt\.models\.Luong, but the run to resume has "
+    ):
+        resumed_config(composed("experiment=luong2015_local_p"), stored, {}, Path("run"))
 
 
 def checkpoint(run_dir: Path) -> dict[str, object]:

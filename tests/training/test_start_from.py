@@ -203,12 +203,22 @@ def test_a_schedule_and_an_initializer_have_the_width_of_the_run(job: Callable[.
     assert (config["model"]["dim"], config["schedule"]["dim"], config["initializer"]["dim"]) == (24, 24, 24)
 
 
-@pytest.mark.parametrize(("data", "warned"), [("sample", False), ("envi", True)])
+@pytest.mark.parametrize(
+    ("data", "given", "warned"),
+    [
+        ("sample", (), ""),
+        ("envi", (), "schedule, number of steps, vocabulary size"),
+        ("envi", ("schedule", "optimizer.lr"), "number of steps, vocabulary size"),
+        ("envi", ("schedule", "trainer.max_steps", "tokenizer.size"), ""),
+    ],
+)
 def test_a_recipe_for_another_corpus_is_warned_of(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, data: str, warned: bool
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, data: str, given: tuple[str, ...], warned: str
 ) -> None:
     (tmp_path / "config.yaml").touch()
     composed = configuration("train", [f"data.name={data}"])
+    job = job_of("train", composed, ("data", *given))
     with pytest.raises(Mistake):
-        prepare(job_of("train", composed, ("data",)), RunDirectory(tmp_path), Translation(), resumes=False, changes={})
-    assert ("The vocabulary, schedule and length of training come from experiment=sample" in caplog.text) == warned
+        prepare(job, RunDirectory(tmp_path), Translation(), resumes=False, changes={})
+    assert ("come from experiment=sample" in caplog.text) == bool(warned)
+    assert f"the embedded corpus: {warned}" in caplog.text or not warned

@@ -6,6 +6,7 @@ from typing import Any
 import lightning
 import pytest
 import torch
+from lightning.pytorch.plugins import MixedPrecision
 from torch.nn import functional
 from torch.optim.lr_scheduler import LambdaLR
 
@@ -144,9 +145,15 @@ def test_smoothing_outside_of_its_range_is_refused(model: Seq2Seq, smoothing: fl
         task_of(model, label_smoothing=smoothing)
 
 
+def float16(scale: float = 2.0**10) -> dict[str, Any]:
+    """Options of a Trainer that trains in float16 on a CPU, where Lightning itself would take bfloat16."""
+    return {"plugins": [MixedPrecision("16-mixed", "cpu", torch.amp.GradScaler("cpu", init_scale=scale))]}
+
+
+@pytest.mark.parametrize("kind", ["bfloat16", "float16"])
 @pytest.mark.parametrize("algorithm", ["norm", "value"])
-def test_under_bfloat16_gradients_are_clipped_with_a_fused_optimizer_too(
-    model: Seq2Seq, batches: list[Batch], algorithm: str
+def test_under_autocast_gradients_are_clipped_with_a_fused_optimizer_too(
+    model: Seq2Seq, batches: list[Batch], algorithm: str, kind: str
 ) -> None:
     start = {name: value.clone() for name, value in model.float().state_dict().items()}
     found = []
@@ -154,7 +161,8 @@ def test_under_bfloat16_gradients_are_clipped_with_a_fused_optimizer_too(
         model.load_state_dict(start)
         optimizer = partial(torch.optim.SGD, lr=0.7, fused=fused)
         clip = {"gradient_clip_val": 0.05, "gradient_clip_algorithm": algorithm}
-        fit(TranslationTask(model, optimizer, CONSTANT, seed=3, **clip), batches[:1], precision="bf16-mixed")
+        precision = {"precision": "bf16-mixed"} if kind == "bfloat16" else float16()
+        fit(TranslationTask(model, optimizer, CONSTANT, seed=3, **clip), batches[:1], **precision)
         found.append({name: value - start[name] for name, value in model.state_dict().items()})
     # A weight is rounded once, by EPS / 2; its change is a product that is rounded once or never.
     noise = EPS * max(value.abs().max().item() for value in start.values())
@@ -196,22 +204,40 @@ def test_a_gradient_that_is_not_finite_ends_the_training_and_names_the_sentences
     torch.testing.assert_close(dict(model.state_dict()), start, rtol=0, atol=0)
 
 
-def test_as_many_steps_as_allowed_are_skipped_without_a_trace(model: Seq2Seq, caplog: pytest.LogCaptureFixture) -> None:
+SKIPS = pytest.mark.filterwarnings("ignore:Detected call of .lr_scheduler.step")  # because a first step was skipped
+
+
+@SKIPS
+@pytest.mark.parametrize("precision", ["float32", "float16"])
+def test_as_many_steps_as_allowed_are_skipped_without_a_trace(
+    model: Seq2Seq, caplog: pytest.LogCaptureFixture, precision: str
+) -> None:
+    options = (lambda: {}) if precision == "float32" else float16
     good, bad = (
         collate([Example(11, [4], [5]), Example(13, [8], [6])]),
         collate([Example(3, [4, 5], [6]), Example(5, [7], [8, 9])]),
     )
-    start = {name: value.clone() for name, value in model.state_dict().items()}
-    fit(task_of(model), [good])
+    start = {name: value.clone() for name, value in model.float().state_dict().items()}
+    fit(task_of(model), [good], **options())
     expected = {name: value.clone() for name, value in model.state_dict().items()}
     model.load_state_dict(start)
     task = TranslationTask(poisoned(model, 7), partial(torch.optim.SGD, lr=0.7), CONSTANT, seed=3, max_skipped_steps=1)
-    fit(task, [bad, good], max_steps=2)
+    fit(task, [bad, good], max_steps=2, **options())
     torch.testing.assert_close(dict(model.state_dict()), expected, rtol=0, atol=0)
     assert "Step 1 is skipped (1 of 1): At step 1 the loss is nan" in caplog.text
     with pytest.raises(NotFinite) as found:
-        fit(task, [bad])
+        fit(task, [bad], **options())
     assert "resume=true max_skipped_steps=4, which" in found.value.remedy()
+
+
+@SKIPS
+def test_a_factor_that_cannot_be_lowered_any_more_ends_the_training(model: Seq2Seq) -> None:
+    """Gradients that are not finite although the loss is: the loss scaler would go on for ever."""
+    embedding = model.float().source_embedding.weight
+    embedding.register_hook(lambda gradient: gradient * torch.inf)
+    batch = collate([Example(3, [4, 5], [6])])
+    with pytest.raises(NotFinite, match=r"^At step 5 the loss is \d.* and the norm of its gradient is nan\.$"):
+        fit(task_of(model), [batch] * 9, max_steps=9, **float16(scale=16.0))
 
 
 class Kept(lightning.Callback):

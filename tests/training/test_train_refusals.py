@@ -61,14 +61,6 @@ def stored_yaml(job: Callable[..., Job]) -> str:
         ({"run_dir": "new", "tokenizer__size": 0}, "tokenizer.size is 0; it must be a whole number from 1"),
         ({"run_dir": "new", "tokenizer__size": 3}, "Vocabulary size 3 leaves no room for PAD, UNK, BOS and EOS; set"),
         ({"run_dir": "new", "trainer__precision": "foo"}, "Unknown trainer.precision 'foo'"),
-        (
-            {"run_dir": "new", "trainer__precision": "16-mixed", "optimizer__fused": "true"},
-            "trainer.precision=16-mixed scales the loss, .*add optimizer.fused=false, or use trainer.precision=bf16",
-        ),
-        (
-            {"run_dir": "new", "trainer__precision": 16, "optimizer__fused": "true"},
-            "trainer.precision=16 scales the lo",
-        ),
         ({"run_dir": "new", "optimizer__lr": -1}, "optimizer.lr is -1; it must be a number above 0"),
         ({"run_dir": "new", "seed": -1}, "seed is -1; it must be a whole number of at least 0"),
         ({"run_dir": "new", "batching__workers": -1}, "batching.workers is -1; it must be a number of processes from"),

@@ -33,6 +33,9 @@ function redraw() {
   writeView();
 }
 
+/** A sentence in the list. @param {{ line: number, rank: number, text: string }} sentence */
+const listed = ({ line, rank, text }) => `${line}${rank > 1 ? label("ofRank", rank) : ""}: ${text}`;
+
 /** Draws the selection, unless it has changed again while the weights were loading. */
 async function refresh() {
   const ticket = ++latestTicket, shown = shownPanels();
@@ -48,7 +51,7 @@ async function refresh() {
   const available = new Set(shown.flatMap((panel) => Object.keys(panel.sentence?.sites ?? {})));
   const sites = [...SITES.filter((site) => available.has(site)), ...[...available].filter((site) => !SITES.includes(site))];
   if (sites.length && !available.has(view.site)) view.site = available.has("cross") ? "cross" : sites[0];
-  fillSelect(element.sentence, pairs.map((pair, i) => [i, pair.label]), view.pair);
+  fillSelect(element.sentence, pairs.map((pair, i) => [i, listed(pair)]), view.pair);
   fillSelect(element.site, sites.map((site) => [site, label(site)]), view.site);
   element.unit.value = view.unit;
   element.rows.value = view.rows;

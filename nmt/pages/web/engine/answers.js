@@ -105,6 +105,12 @@ function within(ids, limit) {
   return ids;
 }
 
+/** The pieces of a translation that a search has found. @param {number[]} ids */
+function shownIds(ids) {
+  if (ids.length >= MOST_PIECES) throw new Refusal("longTranslation", ids.length, MOST_PIECES - 1);
+  return ids;
+}
+
 /** @param {Run} run @param {Asked} question @returns {SearchSettings} */
 function settingsOf({ stored: { search: configured } }, { beam_size: beamSize, length_penalty: lengthPenalty }) {
   return { ...configured, beam_size: beamSize ?? configured.beam_size, length_penalty: lengthPenalty ?? configured.length_penalty };
@@ -134,7 +140,7 @@ async function pairOf(run, question, pause) {
   const given = targetIds ?? (target === undefined ? null : run.target.encode(normalize(target)));
   if (given) return { source, target: within(given, run.stored.max_target) };
   const [best] = await searched(run, source, readingOf(run, source), question, { prefix: prefix ?? [], observe: pause });
-  return { source, target: best.ids };
+  return { source, target: shownIds(best.ids) };
 }
 
 /** The labels of a map's rows and columns. @param {Run} run @param {string} site @param {number[]} source @param {number[]} target */
@@ -240,7 +246,13 @@ export const ANSWERS = {
       },
     });
     const read = normalize(question.text);
-    return { ids: first.ids, text: normalize(run.target.decode(first.ids)), score: first.score, unknown_characters: run.source.unknownIn(read), unknown_words: run.words ? unknownWords(run.words, read) : [] };
+    return { ids: shownIds(first.ids), text: normalize(run.target.decode(first.ids)), score: first.score, unknown_characters: run.source.unknownIn(read), unknown_words: run.words ? unknownWords(run.words, read) : [] };
+  },
+
+  async line(run, question, _, pause) {
+    const source = sourceIds(run, question);
+    const [{ ids }] = await searched(run, source, readingOf(run, source), question, { observe: pause });
+    return normalize(run.target.decode(ids));
   },
 
   async attend(run, question, _, pause) {

@@ -65,6 +65,7 @@ export const http = {
   describe: (run, signal) => answered(`runs/${encodeURIComponent(run)}`, signal),
   examples: (run, signal) => answered(`examples?run=${encodeURIComponent(run)}`, signal),
   translate: (question, signal, tell) => streamed("translate/stream", signal, question, tell),
+  line: async (question, signal) => (await answered("translate", signal, question)).translations[0]?.text ?? "",
   attend: (question, signal) => answered("attend", signal, question),
   intervene: (question, signal) => answered("intervene", signal, question),
   alternatives: (question, signal) => answered("alternatives", signal, question),

@@ -12,6 +12,8 @@
  *   sentences to try the run on, and sentences in its languages whose alignment is known (aligned)
  * @property {(question: Question & Partial<Location>, signal: AbortSignal, tell: (step: Step) => void) => Promise<Found>} translate
  *   searches, and calls `tell` after each step; some steps have a map if the question has a site
+ * @property {(question: Pick<Question, "run" | "text" | "beam_size" | "length_penalty">, signal: AbortSignal) => Promise<string>} line
+ *   the translation of a line of a file, of which the page shows nothing else
  * @property {(question: Question, signal: AbortSignal) => Promise<Translation>} attend
  *   forces the target, by default the run's own translation, and returns its attention
  * @property {(question: Question & { changes: Change[] }, signal: AbortSignal) => Promise<Intervention>} intervene

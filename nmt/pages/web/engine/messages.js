@@ -6,6 +6,7 @@ const TEXTS = {
   en: {
     emptySource: "The source is empty; write a sentence.",
     long: "The sentence or its translation has {0} pieces; shorten it to at most {1}.",
+    longTranslation: "The translation has {0} pieces, but the lab shows at most {1}; shorten the sentence.",
     gradients: "This page computes no gradients; choose occlusion or value zeroing, or serve the run with nmt.serve.",
     contrast: "'{0}' is not one piece of the vocabulary; name one, such as a row label of a map.",
     notAligned: "The alignment of this sentence is not known; choose one from the list.",
@@ -24,6 +25,7 @@ const TEXTS = {
   vi: {
     emptySource: "Câu nguồn đang trống; hãy viết một câu.",
     long: "Câu hoặc bản dịch có {0} từ con; hãy rút ngắn còn nhiều nhất {1}.",
+    longTranslation: "Bản dịch có {0} từ con, nhưng phòng thực hành chỉ hiện được nhiều nhất {1} từ con; hãy rút ngắn câu.",
     gradients: "Trang trong một tệp không tính gradient; hãy chọn che từng từ con hoặc đặt giá trị v về 0, hoặc mở mô hình bằng nmt.serve.",
     contrast: "'{0}' không phải là một từ con trong từ vựng; hãy dùng một từ con, chẳng hạn nhãn của một hàng trong bản đồ.",
     notAligned: "Chưa biết gióng hàng từ của câu này; hãy chọn một câu trong danh sách.",

@@ -86,6 +86,7 @@ export const http = {
   describe: (run, signal) => ask("describe", { run }, signal),
   examples: (run, signal) => ask("examples", { run }, signal),
   translate: (question, signal, tell) => ask("translate", question, signal, tell),
+  line: (question, signal) => ask("line", question, signal),
   attend: (question, signal) => ask("attend", question, signal),
   intervene: (question, signal) => ask("intervene", question, signal),
   alternatives: (question, signal) => ask("alternatives", question, signal),

@@ -70,8 +70,8 @@ async function translateFile(file) {
   element["file-save"].hidden = !translated.length;
 }
 
-/** The translation of a line. If the engine is busy, the line waits for its turn. @param {import("../engine/interface.js").Question} question @param {AbortSignal} signal */
-const translateLine = async (question, signal) => (await patiently(() => engine.translate(question, signal, () => {}), MOST_ATTEMPTS, signal)).text;
+/** The translation of a line. If the engine is busy, the line waits for its turn. @param {Parameters<typeof engine.line>[0]} question @param {AbortSignal} signal */
+const translateLine = (question, signal) => patiently(() => engine.line(question, signal), MOST_ATTEMPTS, signal);
 
 export function listenToFiles() {
   const hasFile = (/** @type {DragEvent} */ { dataTransfer }) => dataTransfer?.types.includes("Files");

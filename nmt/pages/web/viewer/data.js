@@ -16,9 +16,9 @@ import { label } from "./texts.js";
  *
  * @typedef {object} Sentence
  * @property {number} line
- * @property {number} rank
+ * @property {number} rank of the translation, from 1
  * @property {number | null} score
- * @property {string} label
+ * @property {string} text the beginning of the source
  * @property {string[][]} sequences lists of pieces
  * @property {Record<string, Site>} sites
  * @property {Record<string, string>} [weights] by site; on a page that contains all sentences, elements hold them

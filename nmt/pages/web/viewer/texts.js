@@ -9,7 +9,7 @@ const TEXTS = {
   en: {
     ...GLOSSARY.en,
     title: "Attention maps", loading: "loading the maps …", old: "This page needs a browser from 2023 or later.", switch: "Tiếng Việt",
-    selection: "Selection", sentence: "sentence", previousSentence: "previous sentence", nextSentence: "next sentence",
+    selection: "Selection", sentence: "sentence", previousSentence: "previous sentence", nextSentence: "next sentence", ofRank: " (translation {0})",
     site: "site", unit: "unit", pieces: "pieces", words: "words", labeled: "rows labeled by", predicts: "predicted word", reads: "word read",
     word: "target word", previousWord: "previous target word", nextWord: "next target word", compare: "compare",
     film: "Film", play: "Play", stop: "Stop", run: "run", step: "step", runs: "{0} runs", steps: "{0} steps", stepName: "step {0}",
@@ -42,7 +42,7 @@ const TEXTS = {
   vi: {
     ...GLOSSARY.vi,
     title: "Bản đồ chú ý", loading: "đang nạp các bản đồ …", old: "Trang này cần trình duyệt từ năm 2023 trở đi.", switch: "English",
-    selection: "Lựa chọn", sentence: "câu", previousSentence: "câu trước", nextSentence: "câu sau",
+    selection: "Lựa chọn", sentence: "câu", previousSentence: "câu trước", nextSentence: "câu sau", ofRank: " (bản dịch {0})",
     site: "loại chú ý", unit: "đơn vị", pieces: "từ con", words: "từ", labeled: "nhãn của hàng", predicts: "từ được dự đoán", reads: "từ được đọc",
     word: "từ đích", previousWord: "từ đích trước", nextWord: "từ đích sau", compare: "so sánh",
     film: "Phim", play: "Phát", stop: "Dừng", run: "mô hình", step: "bước", runs: "{0} mô hình", steps: "{0} bước", stepName: "bước {0}",
