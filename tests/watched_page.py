@@ -68,6 +68,13 @@ def _reset(page: Any, settings: dict[str, Any]) -> None:
     page.mouse.move(0, 0)
 
 
+def link(page: Any) -> str:
+    """The address of what the lab shows, which the page writes only after a moment without a change."""
+    flush = "import('/page/address.js').then(({ flushAnchor }) => { flushAnchor(); return location.href; })"
+    address: str = page.evaluate(flush)
+    return address
+
+
 def tips(cells: Any) -> list[str]:
     """What cells of a map say when they are pointed at; each ends with the weight."""
     result: list[str] = cells.evaluate_all("cells => cells.map((cell) => cell.dataset.tip)")

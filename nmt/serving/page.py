@@ -16,7 +16,10 @@ FILES = {path.relative_to(WEB).as_posix(): path for path in sorted(WEB.rglob("*"
 """The path of every file that can be requested, by name."""
 
 _LONGEST_CODE = 1500
-"""Maximum length of the text in bytes of UTF-8: a camera cannot read a denser code from a screen."""
+"""Maximum length of the text in bytes of UTF-8: a camera cannot read a denser code from a screen.
+
+The page knows it too; see nmt/pages/web/lab/share.js.
+"""
 
 router = APIRouter(include_in_schema=False)
 

@@ -53,7 +53,8 @@ def test_modules_whose_paths_differ_only_in_punctuation_have_variables_of_their_
 def test_every_module_that_an_entry_needs_is_in_its_bundle(entry: str) -> None:
     text = bundle(WEB / entry)
     names = re.findall(r"^const \$\d+_(\w+) = \(\(\) =>", text, re.MULTILINE)
-    needed = {path.stem for path in WEB.glob("*.js")} & {"colors", "dom", "draw", "heat_map", "map", "words", "address"}
+    shared = {"colors", "dom", "draw", "heat_map", "map", "words", "address", "glossary"}
+    needed = {path.stem for path in WEB.glob("*.js")} & shared
     assert all(names.count(name) == 1 for name in needed)
 
 

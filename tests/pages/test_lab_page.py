@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from PIL import Image
-from watched_page import tips, watched_page
+from watched_page import link, tips, watched_page
 
 from nmt.config.direction import Direction
 from nmt.insight.known_alignments import aligned_pairs
@@ -149,9 +149,37 @@ def test_a_run_with_one_layer_does_not_choose_the_layer_of_another(page: Any) ->
 def test_the_first_arrow_key_selects_the_first_cell(page: Any) -> None:
     page.locator("#intact .map svg").focus()
     page.keyboard.press("ArrowDown")
-    assert "row=0&column=0" in page.url
+    assert "row=0&column=0" in link(page)
     page.keyboard.press("ArrowDown")
-    assert "row=1&column=0" in page.url
+    assert "row=1&column=0" in link(page)
+
+
+def test_a_key_that_is_held_down_writes_the_address_once(page: Any, address: str) -> None:
+    """Safari throws an error after 100 changes in 30 seconds."""
+    page.evaluate(
+        """() => {
+            const replace = history.replaceState, written = window.written = [];
+            history.replaceState = (...change) => { written.push(change[2]); replace.apply(history, change); };
+        }"""
+    )
+    page.locator("#intact .map svg").focus()
+    for _ in range(8):
+        page.keyboard.press("ArrowDown")
+    page.wait_for_function("() => written.length > 0")
+    assert page.evaluate("written.filter((anchor) => anchor.includes('row=')).length") == 1
+    # What waits to be written does not replace the address that somebody opens.
+    page.keyboard.press("ArrowRight")
+    page.goto(f"{address}/#run=maps_transformer&text=two one.")
+    page.wait_for_function("() => document.getElementById('text').value === 'two one.'")
+    ready(page)
+    assert "row=" not in link(page)
+    # A new sentence leaves what was waiting in the entry that the Back button returns to.
+    cell(page, 0, 1).click()
+    translate(page, "three one.")
+    assert "row=" not in link(page)
+    page.go_back()
+    page.locator("#intact .cursor").wait_for()
+    assert page.locator("#text").input_value() == "two one."
 
 
 def test_what_was_clicked_comes_first_among_the_actions(page: Any) -> None:
@@ -234,7 +262,7 @@ def test_a_link_shows_the_same(page: Any, browser: Any) -> None:
     shown = [page.locator(f"#{name} .translation").text_content() for name in ("answer", "changed")]
     context = browser.new_context()
     other = context.new_page()
-    other.goto(page.url)
+    other.goto(link(page))
     other.locator("#changed svg").wait_for()
     assert [other.locator(f"#{name} .translation").text_content() for name in ("answer", "changed")] == shown
     assert other.locator("#text").input_value() == TEXT
@@ -309,7 +337,7 @@ def test_numbers_have_a_comma_in_vietnamese_but_not_in_data(page: Any, address: 
         assert words in shown
     assert re.search(r"\(−?0,\d\d; −?0,\d\d; ", page.locator("#numbers").inner_text()), "the numbers of a vector"
     assert page.locator("#weight").input_value() == "1"
-    assert '"1.00"' in unquote(page.url)
+    assert '"1.00"' in unquote(link(page))
     with page.expect_download() as download:
         save(page, "csv")
     assert re.search(r",0\.\d+\n", download.value.path().read_text(encoding="utf-8"))
@@ -506,6 +534,14 @@ def test_temperature_normalizer_and_window_of_a_layer(page: Any) -> None:
     page.locator("#changes li").nth(1).wait_for()
     ready(page)
     assert sorted(set(numbers(page, "changed")))[-1] == 1.0, "a window of one word"
+    # In the other language, a link says it in that language; a link from before names it in the language of its page.
+    earlier = link(page).replace("%22half_width%22%2C0%5D", "%22window+half-width+D%22%2C0%5D")
+    assert earlier != link(page)
+    page.goto(earlier.replace("#", "?lang=vi#"))
+    page.locator("#changes li").nth(1).wait_for()
+    shown = [text.split(" · ")[0] for text in page.locator("#changes li:not(.all)").all_text_contents()]
+    assert shown == ["hàm chuẩn hóa = sparsemax", "window half-width D = 0"]
+    ready(page)
 
 
 def test_the_beam_is_as_wide_as_asked_for(page: Any) -> None:
@@ -516,7 +552,7 @@ def test_the_beam_is_as_wide_as_asked_for(page: Any) -> None:
     page.locator("#beam-size").press("Tab")
     page.wait_for_function("() => document.querySelectorAll('#beam text.other').length === 0")
     assert page.locator("#beam text.best").count() > 0
-    assert "beamSize=1" in page.url
+    assert "beamSize=1" in link(page)
 
 
 def test_a_guess_is_compared_with_the_known_alignment(page: Any, browser: Any) -> None:
@@ -547,7 +583,7 @@ def test_a_guess_is_compared_with_the_known_alignment(page: Any, browser: Any) -
     assert page.locator("#guess-table button", has_text="●").count() == len(gold.sure)
     assert page.locator("#guess-table .largest").count() == 4, "a largest weight for each word of the translation"
     other = browser.new_context().new_page()
-    other.goto(page.url)
+    other.goto(link(page))
     other.locator("#guess-rates tr").nth(3).wait_for()
     assert other.locator("#guess-pair").input_value() == "How old is Mai?"
     other.context.close()
@@ -582,7 +618,7 @@ def test_what_a_piece_depends_on(page: Any, browser: Any) -> None:
     assert expected != occluded
 
     other = browser.new_context().new_page()
-    other.goto(page.url)
+    other.goto(link(page))
     other.locator("#attributed .cell").first.wait_for()
     assert other.locator("#contrast").input_value() == "</s>"
     assert numbers(other, "attributed") == expected
@@ -705,8 +741,8 @@ def test_the_page_opens_translated_and_does_what_it_offers_to_try(browser: Any, 
     assert "blocked" in page.locator("#changes li").text_content()
     page.get_by_role("button", name="Start over").click()
     page.locator("#changed svg").wait_for(state="hidden")
-    assert "changes=" not in page.url
-    assert "row=" not in page.url
+    assert "changes=" not in link(page)
+    assert "row=" not in link(page)
     page.locator("#try-guess").click()
     assert page.evaluate("document.activeElement.closest('#guess-table') !== null")
     page.goto("about:blank")
@@ -887,6 +923,14 @@ def test_a_word_should_look_at_a_source_word(page: Any) -> None:
     page.mouse.up()
     edited = "#changed .cell[data-row='0'][data-column='0']"
     page.wait_for_function("place => document.querySelector(place).dataset.tip.endsWith('1.000')", arg=edited)
+    # What is selected at another site is no place in the map of cross attention.
+    page.locator("#site").select_option("encoder_self")
+    page.locator("#intact text[data-column='1']").click()
+    page.locator("#word-look").select_option("1")
+    edited = "#changed .cell[data-row='0'][data-column='1']"
+    page.wait_for_function("place => document.querySelector(place).dataset.tip.endsWith('1.000')", arg=edited)
+    assert page.locator("#site").input_value() == "cross"
+    assert page.locator("#intact .outline, #intact .cursor").count() == 0
 
 
 def test_a_translation_is_copied_and_followed_step_by_step(page: Any) -> None:
@@ -904,6 +948,15 @@ def test_a_translation_is_copied_and_followed_step_by_step(page: Any) -> None:
         assert seen.count() == step
     press(page, "Previous step")
     assert seen.count() == 1
+    with page.expect_download() as download:
+        save(page, "svg")
+    saved = download.value.path().read_text(encoding="utf-8")
+    columns = page.locator("#intact text[data-column]").count()
+    assert len(re.findall(r"<text [^>]*data-row=", saved)) == 1, "a picture hides what the page hides"
+    assert len(re.findall(r'<rect class="cell[^>]*fill="#ffffff"', saved)) == (rows - 1) * columns
+    assert len(re.findall(r"<title>[^<]*: [01]\.\d{3}</title>", saved)) == columns, "the weights of one row"
+    words = page.locator("#answer .translation [data-word]:not(.later)").all_text_contents()
+    assert re.findall(r'<text [^>]*y="72"[^>]*>([^<]*)<', saved) == [" ".join(words)]
     press(page, "Show all")
     assert seen.count() == rows
     assert page.locator("#intact .later").count() == 0

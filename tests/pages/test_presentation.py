@@ -57,6 +57,7 @@ def test_the_presentation_can_be_read_from_the_last_row_and_left_by_a_key(page: 
     page.locator("#text").blur()
     page.keyboard.press("p")
     assert "present" not in page.url
+    assert "present" not in page.locator("#language").get_attribute("href")
     assert "#run=maps_transformer" in page.url
     assert page.locator("#present").inner_text() == "Present (P)"
     assert page.locator("#site").is_visible()
@@ -79,6 +80,16 @@ def test_a_qr_code_opens_the_same_state_for_the_class(page: Any, address: str) -
     page.keyboard.press("Escape")
     assert not page.locator("#share").is_visible()
     assert page.locator("#intact .cursor").count() == 1, "the selection stays"
+    # The page asks for no code that the server refuses.
+    for longer, is_drawn in ((0, True), (1, False)):
+        contrast = "a" * (1500 - len(shared) - len("&contrast=") + longer)
+        page.evaluate("anchor => { location.hash = anchor; }", f"{urlsplit(shared).fragment}&contrast={contrast}")
+        page.wait_for_function("contrast => document.getElementById('contrast').value === contrast", arg=contrast)
+        page.locator("#qr").click()
+        assert page.locator("#share-code").is_visible() == is_drawn
+        said = page.locator("#share-note").inner_text()
+        assert said.startswith("Only this computer" if is_drawn else "This state is too long for a QR code.")
+        page.keyboard.press("Escape")
     page.goto(shared)
     page.locator("#intact .cursor").wait_for()
     assert page.locator("html").get_attribute("class") in (None, "", "by-pointer")
@@ -113,9 +124,20 @@ def test_what_is_typed_before_the_page_is_ready_stays(browser: Any, address: str
         page.goto(address)
     page.locator("#text").fill("one two.")
     assert page.locator("#ask button").is_disabled()
-    waiting[0].continue_()
+    # A page that is busy when it is opened asks again; one that nobody answers says what to do.
+    with page.expect_request("**/v1/runs"):
+        waiting[0].fulfill(status=503, json={"error": "Too many questions."}, headers={"retry-after": "1"})
+        page.get_by_text("Too many questions.").wait_for()
+    while len(waiting) < 2:
+        page.wait_for_timeout(20)
+    waiting[1].continue_()
     page.locator("#ask button").click()
     page.locator("#results[aria-busy='false'] #intact .cell").first.wait_for()
     assert page.locator("#text").input_value() == "one two."
     assert "text=one+two." in page.url
+    assert page.locator("#status").text_content() == ""
+    page.unroute("**/v1/runs")
+    page.route("**/v1/runs", lambda route: route.abort())
+    page.reload()
+    page.get_by_text("The server cannot be reached. Check that nmt.serve is running, then reload this page.").wait_for()
     context.close()

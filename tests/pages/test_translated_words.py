@@ -5,6 +5,7 @@ import re
 from typing import Any
 
 import pytest
+from watched_page import link
 
 from nmt.runs.included import named_run
 from nmt.serving.gallery import Gallery
@@ -70,7 +71,7 @@ def test_a_word_is_replaced_locked_and_deleted(page: Any) -> None:
     page.get_by_role("button", name="Lock", exact=True).press("Enter")
     page.locator("#answer .translation .locked").wait_for()
     ready(page)
-    assert "locks=" in page.url
+    assert "locks=" in link(page)
     locked = page.evaluate("JSON.parse(new URLSearchParams(location.hash.slice(1)).get('locks'))")
     page.locator("#text").fill("We drink tea every day.")
     page.locator("#ask button").click()
@@ -85,7 +86,7 @@ def test_a_word_is_replaced_locked_and_deleted(page: Any) -> None:
     ]
     assert page.locator("#changes li").text_content().startswith("Locked: ")
     remove_changes(page)
-    assert "locks=" not in page.url
+    assert "locks=" not in link(page)
 
     before = words(page)
     word(page, 0).click()
@@ -93,6 +94,43 @@ def test_a_word_is_replaced_locked_and_deleted(page: Any) -> None:
     page.locator("#changes li").first.wait_for()
     ready(page)
     assert words(page)[0] == before[1], "the next word comes first"
+
+
+def kinds_of_changes(page: Any) -> list[str]:
+    kinds = ("equal weights", "blocked", "Kept", "Locked")
+    shown = page.locator("#changes li:not(.all)").all_text_contents()
+    return [next(kind for kind in kinds if kind in text) for text in shown]
+
+
+def test_changes_of_words_that_are_replaced_go_and_come_back(page: Any) -> None:
+    """Those of the words before, and of the words of the source, stay."""
+    page.locator("#unit").select_option("words")
+    for row in (0, 1):
+        page.locator(f"#intact text[data-row='{row}']").click()
+        page.get_by_role("button", name="Equal weights", exact=True).click()
+        page.locator("#changes li").nth(row).wait_for()
+    page.locator("#intact text[data-column='0']").click()
+    page.get_by_role("button", name="Block at every step").click()
+    page.locator("#changes li", has_text="blocked").wait_for()
+    word(page, 0).click()
+    page.get_by_role("button", name="Lock", exact=True).click()
+    page.locator("#changes li", has_text="Locked").wait_for()
+    ready(page)
+    word(page, 1).click()
+    page.locator("#word-others button:enabled").first.click()
+    page.get_by_text("Your changes belonged to the previous translation").wait_for()
+    ready(page)
+    assert kinds_of_changes(page) == ["equal weights", "blocked", "Kept", "Locked"]
+    page.go_back()
+    page.locator("#changes li:nth-child(2)", has_text="equal weights").wait_for()
+    ready(page)
+    assert kinds_of_changes(page) == ["equal weights", "equal weights", "blocked", "Locked"]
+    # A word that is deleted changes everything from there on.
+    word(page, 0).click()
+    page.get_by_role("button", name="Delete", exact=True).click()
+    page.get_by_text("Your changes belonged to the previous translation").wait_for()
+    ready(page)
+    assert kinds_of_changes(page) == ["blocked", "Kept"]
 
 
 def test_a_sentence_in_the_other_language_is_offered_the_other_direction(page: Any) -> None:
@@ -104,6 +142,27 @@ def test_a_sentence_in_the_other_language_is_offered_the_other_direction(page: A
     ready(page)
     assert page.locator("#text").input_value() == "Chúng tôi uống trà."
     assert page.locator("#direction").is_hidden()
+
+
+def test_a_run_of_another_language_ends_the_translation_and_its_changes(page: Any) -> None:
+    page.locator("#try-block").click()
+    page.locator("#changed .cell").first.wait_for()
+    ready(page)
+    held: list[Any] = []
+    page.route(lambda url: url.endswith("/v1/examples?run=vi-en"), lambda route: held.append(route))
+    page.locator("#run").select_option("vi-en")
+    while not held:
+        page.wait_for_timeout(20)
+    assert page.locator("#answer .translation").text_content() == ""
+    assert page.locator("#intact .cell, #changes li, #answer button:visible").count() == 0
+    held.pop().continue_()
+    page.get_by_text("Your changes belonged to the previous translation").wait_for()
+    ready(page)
+    assert page.locator("#text").get_attribute("lang") == "vi"
+    page.go_back()
+    page.locator("#changes li").wait_for()
+    ready(page)
+    assert page.locator("#text").input_value() == "We drink tea."
 
 
 def test_the_page_opens_with_a_sentence_in_its_language(lab: Any) -> None:

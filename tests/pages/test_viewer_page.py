@@ -446,8 +446,9 @@ def test_the_page_speaks_the_browsers_language_and_switches(visit: Open, browser
     assert page.locator("#language").inner_text() == "Tiếng Việt"
 
 
-def test_every_label_of_the_viewer_is_there_in_both_languages() -> None:
-    text = (WEB / "viewer" / "texts.js").read_text(encoding="utf-8")
+@pytest.mark.parametrize("module", ["viewer/texts.js", "glossary.js"])
+def test_every_label_of_the_viewer_is_there_in_both_languages(module: str) -> None:
+    text = (WEB / module).read_text(encoding="utf-8")
     english, vietnamese = (re.findall(r"(\w+): \"", part) for part in text.split("  vi: {"))
     assert english == vietnamese
 

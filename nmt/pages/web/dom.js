@@ -98,6 +98,9 @@ export function fillSelect(select, choices, chosen) {
   select.disabled = choices.length < 2;
 }
 
+/** Whether the visitor wants no motion. */
+export const stillness = matchMedia("(prefers-reduced-motion: reduce)");
+
 /** @param {number} value @param {number} most */
 export const clamp = (value, most, least = 0) => Math.min(Math.max(value, least), most);
 

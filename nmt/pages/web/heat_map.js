@@ -2,9 +2,10 @@
 // A map as a heat map: rows are the target, columns the source.
 
 import { colorOf, colorOfDifference, css } from "./colors.js";
-import { clamp, hit } from "./dom.js";
+import { clamp, hit, stillness } from "./dom.js";
 import { listen, magnified, marked, measured, picture, replace, short, svg, widthOf } from "./draw.js";
 import { decimal, localized } from "./language.js";
+import { sameLabels } from "./words.js";
 
 /** @typedef {import("./draw.js").Cell} Cell */
 /** @typedef {import("./map.js").AttentionMap} AttentionMap */
@@ -190,13 +191,11 @@ export function giveTip(cell) {
 /** @typedef {{ map: AttentionMap, cells: SVGElement[] }} Drawn */
 /** What drawings show. @type {WeakMap<Element, Drawn>} */
 const drawn = new WeakMap();
-const stillness = matchMedia("(prefers-reduced-motion: reduce)");
 const MOVES = 0.02, MILLISECONDS = 320;
 
 /** Lets the eye follow a change: colors fade, and cells that gain weight grow, if rows and columns are the same as before. @param {Drawn} before @param {Drawn} after */
 function grow(before, after) {
-  const same = (/** @type {string[]} */ one, /** @type {string[]} */ other) => one.length === other.length && one.every((text, i) => text === other[i]);
-  if (stillness.matches || !same(before.map.rows, after.map.rows) || !same(before.map.columns, after.map.columns)) return;
+  if (stillness.matches || !sameLabels(before.map.rows, after.map.rows) || !sameLabels(before.map.columns, after.map.columns)) return;
   const was = before.map.weights.flat();
   after.map.weights.flat().forEach((weight, i) => {
     const change = weight - was[i], cell = after.cells[i];

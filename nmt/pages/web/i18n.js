@@ -1,11 +1,13 @@
 // @ts-check
 // Every label of the lab in English and Vietnamese.
 
+import { GLOSSARY } from "./glossary.js";
 import { fillPage, labelFrom } from "./language.js";
 
 /** @type {Record<string, Record<string, string>>} */
 const TEXTS = {
   en: {
+    ...GLOSSARY.en,
     title: "Attention lab", subtitle: "Type a sentence, see what the model attends to, change it.", other: "Tiếng Việt",
     sentence: "sentence", run: "run", second: "compare with", none: "no other run", translate: "Translate",
     outside: "not from the corpus", empty: "Type a sentence first.",
@@ -17,10 +19,9 @@ const TEXTS = {
     entropyIs: "entropy {0} nats", rateIs: "alignment error rate {0}",
     headsHint: "Below each: its entropy in nats. Low: the head looks at few places; high: it looks everywhere. Click to see the map.",
     headsHintRates: "Below each: its entropy in nats, and its alignment error rate for the reference translation (0: it links the right words). Click to see the map.",
-    glossary: "Glossary", aboutLogProb: "The logarithm of the probability that the model gives the translation. Closer to 0 is more certain.",
-    aboutNats: "The unit of natural logarithms: 0.69 nats less is half the probability.", aboutEnd: "The end of the sentence. The model stops once it predicts this.",
-    aboutBeam: "The unfinished translations that the search keeps at each step, best first.", aboutCross: "What the decoder, which writes the translation, looks at in the source sentence.",
-    aboutHead: "One of several attentions side by side in a layer; each has weights of its own.", aboutPieces: "Words and parts of words, which the model reads and writes one at a time; ▁ marks the beginning of a word.",
+    aboutLogProb: "The logarithm of the probability that the model gives the translation. Closer to 0 is more certain.",
+    aboutNats: "The unit of natural logarithms: 0.69 nats less is half the probability.",
+    aboutBeam: "The unfinished translations that the search keeps at each step, best first.",
     tries: "Three things to try", tryCell: "Change a weight", tryCellHint: "Go to the strongest link, and move its slider.",
     tryBlock: "Block a word", tryBlockHint: "Translate again without looking at one source word.",
     tryGuess: "Guess the alignment", tryGuessHint: "Say which words belong together, and compare yourself with the model.",
@@ -109,8 +110,10 @@ const TEXTS = {
     recall: "recall", guessed: "{0} – {1}", sureLink: "sure link", possibleLink: "possible link", noLink: "no link",
     pictureLarge: "The picture is too large for this browser; save the drawing (SVG) instead.", noRuns: "The server cannot load any of its runs now; see its log, then reload this page.",
     typed: "Press Enter to translate", waiting: "translating … (Esc stops it)", stopped: "Stopped.", dropped: "Your changes belonged to the previous translation, so they are gone. The browser's Back button brings them back.", failed: "The server cannot be reached. Check that nmt.serve is still running, and try again.",
+    failedAtStart: "The server cannot be reached. Check that nmt.serve is running, then reload this page.",
   },
   vi: {
+    ...GLOSSARY.vi,
     title: "Phòng thực hành cơ chế chú ý", subtitle: "Gõ câu, xem mô hình chú ý vào đâu, thử thay đổi.", other: "English",
     sentence: "câu", run: "mô hình", second: "so sánh với", none: "không so sánh", translate: "Dịch",
     outside: "ngoài ngữ liệu", empty: "Hãy gõ một câu.",
@@ -122,10 +125,9 @@ const TEXTS = {
     entropyIs: "entropy {0} nat", rateIs: "tỉ lệ lỗi gióng hàng {0}",
     headsHint: "Số dưới mỗi ô: entropy, tính bằng nat. Thấp: nhìn vào ít chỗ; cao: nhìn khắp nơi. Bấm để xem bản đồ.",
     headsHintRates: "Số dưới mỗi ô: entropy, tính bằng nat, rồi tỉ lệ lỗi gióng hàng (AER) với bản dịch tham khảo (0: nối đúng mọi từ). Bấm để xem bản đồ.",
-    glossary: "Bảng thuật ngữ", aboutLogProb: "Logarit của xác suất mà mô hình gán cho bản dịch. Càng gần 0, mô hình càng chắc chắn.",
-    aboutNats: "Đơn vị của logarit tự nhiên: bớt 0,69 nat thì xác suất còn một nửa.", aboutEnd: "Dấu kết thúc câu. Khi dự đoán nó, mô hình dừng lại.",
-    aboutBeam: "Các bản dịch dở dang mà thuật toán tìm kiếm giữ lại ở mỗi bước, xếp từ tốt nhất đến kém nhất.", aboutCross: "Những chỗ trong câu nguồn mà bộ giải mã (phần viết ra bản dịch) nhìn vào.",
-    aboutHead: "Một trong nhiều cơ chế chú ý chạy song song trong một tầng; mỗi đầu có trọng số riêng.", aboutPieces: "Từ hoặc một phần của từ; mô hình đọc và viết từng từ con một. ▁ đánh dấu chỗ bắt đầu một từ.",
+    aboutLogProb: "Logarit của xác suất mà mô hình gán cho bản dịch. Càng gần 0, mô hình càng chắc chắn.",
+    aboutNats: "Đơn vị của logarit tự nhiên: bớt 0,69 nat thì xác suất còn một nửa.",
+    aboutBeam: "Các bản dịch dở dang mà thuật toán tìm kiếm giữ lại ở mỗi bước, xếp từ tốt nhất đến kém nhất.",
     tries: "Ba điều nên thử", tryCell: "Đổi một trọng số", tryCellHint: "Đến liên kết mạnh nhất rồi kéo thanh trượt.",
     tryBlock: "Chặn một từ", tryBlockHint: "Dịch lại mà không nhìn vào một từ nguồn.",
     tryGuess: "Đoán gióng hàng từ", tryGuessHint: "Chọn những từ ứng với nhau, rồi so với mô hình.",
@@ -214,6 +216,7 @@ const TEXTS = {
     recall: "độ phủ (recall)", guessed: "{0} – {1}", sureLink: "liên kết chắc chắn", possibleLink: "liên kết có thể có", noLink: "không có liên kết",
     pictureLarge: "Ảnh quá lớn đối với trình duyệt này; hãy lưu hình vẽ (SVG).", noRuns: "Hiện máy chủ không nạp được mô hình nào; hãy xem nhật ký của máy chủ, rồi tải lại trang này.",
     typed: "Nhấn Enter để dịch", waiting: "đang dịch … (nhấn Esc để dừng)", stopped: "Đã dừng.", dropped: "Các thay đổi của bạn thuộc về bản dịch trước nên không còn ở đây. Nút Quay lại của trình duyệt sẽ đưa chúng trở lại.", failed: "Không kết nối được với máy chủ. Hãy xem nmt.serve có còn chạy không, rồi thử lại.",
+    failedAtStart: "Không kết nối được với máy chủ. Hãy xem nmt.serve có đang chạy không, rồi tải lại trang này.",
   },
 };
 

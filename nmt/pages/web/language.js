@@ -26,7 +26,7 @@ export const SEPARATOR = language === "vi" ? "; " : ", ";
 /** @typedef {(name: string, ...values: (string | number)[]) => string} Label a text in which {0}, {1} ... are replaced by the values */
 
 /** A function that looks up texts by language and name; a name without a text stands for itself. @param {Record<string, Record<string, string>>} texts @returns {Label} */
-export const labelFrom = (texts) => (name, ...values) => (texts[language][name] ?? name).replace(/\{(\d)\}/g, (_, index) => String(values[index]));
+export const labelFrom = (texts) => (name, ...values) => (Object.hasOwn(texts[language], name) ? texts[language][name] : name).replace(/\{(\d)\}/g, (_, index) => String(values[index]));
 
 /** Fills every element that has a data-text attribute with the label of that name, and gives each with data-label that name. @param {Label} label @param {ParentNode} root */
 export function fillTexts(label, root = document) {

@@ -1,7 +1,7 @@
 // @ts-check
 // Attention maps as numbers: a mean over layers and heads, between pieces or between words.
 
-import { labelsOf, spansOf } from "./words.js";
+import { labelsOf, sameLabels, spansOf } from "./words.js";
 
 /** @typedef {import("./words.js").Span} Span */
 /** @typedef {number | "mean"} Choice a layer or head, counted from 0, or the mean over all */
@@ -75,8 +75,7 @@ export const columnOf = (map, column) => map.weights.map((row) => row[column]);
  * @param {AttentionMap | null} first @param {AttentionMap | null} second
  */
 export function differenceOf(first, second) {
-  const same = (/** @type {string[]} */ one, /** @type {string[]} */ other) => one.length === other.length && one.every((text, i) => text === other[i]);
-  if (!first || !second || !same(first.rows, second.rows) || !same(first.columns, second.columns)) return null;
+  if (!first || !second || !sameLabels(first.rows, second.rows) || !sameLabels(first.columns, second.columns)) return null;
   const weights = first.weights.map((row, r) => row.map((weight, c) => weight - second.weights[r][c]));
   return { ...first, weights, most: largest(weights.map((row) => row.map(Math.abs))) };
 }

@@ -2,7 +2,8 @@
 // The viewer of exported maps, from top to bottom: drawing, keys, the film, and the start.
 
 import { darkness } from "./colors.js";
-import { clamp, element, fillSelect, hasModifier, make } from "./dom.js";
+import { clamp, element, fillSelect, hasModifier } from "./dom.js";
+import { fillTerms } from "./glossary.js";
 import { fillPage, otherLanguage } from "./language.js";
 import { MEAN, SITES, choicesOf } from "./map.js";
 import { ScriptError, kind, nameOf, pairs, runs } from "./viewer/data.js";
@@ -17,7 +18,7 @@ const shownPanels = () => view.compare ? panels : panels.slice(0, 1);
 
 // ---------------------------------------------------------------- drawing
 
-let addressTimer = 0, latestTicket = 0;
+let latestTicket = 0;
 
 /** Marks the active word, and says what it attends to. */
 function redraw() {
@@ -29,9 +30,7 @@ function redraw() {
     line.textContent = text;
     return line;
   }));
-  // Browsers limit how often the address may change.
-  clearTimeout(addressTimer);
-  addressTimer = setTimeout(writeView, 100);
+  writeView();
 }
 
 /** A sentence in the list. @param {{ line: number, rank: number, text: string }} sentence */
@@ -219,7 +218,7 @@ function start() {
   on("play", "click", () => play(!timer));
   listenToKeys();
   darkness.addEventListener("change", refresh);
-  addEventListener("hashchange", () => { clearTimeout(addressTimer); view.hovered = null; readView(); refresh(); });
+  addEventListener("hashchange", () => { view.hovered = null; readView(); refresh(); });
   readView();
   // Two runs are compared; more runs, or several steps of one run, are played as a film.
   if (runs.length === 2 && kind === "run" && !location.hash) openSecond();
@@ -227,7 +226,7 @@ function start() {
 }
 
 fillPage(label, "title");
-element.terms.replaceChildren(...TERMS.flatMap(([term, about]) => [make("dt", {}, label(term)), make("dd", {}, label(about))]));
+fillTerms(element.terms, TERMS.map(([term, about]) => [label(term), label(about)]));
 element.language.textContent = label("switch");
 element.language.lang = otherLanguage;
 element.language.href = `?lang=${otherLanguage}`;

@@ -37,6 +37,9 @@ export function plainText(pieces) {
   return joinPieces(pieces.filter((piece, i) => !(isSpecial(piece) && (i === 0 || i === pieces.length - 1))));
 }
 
+/** Whether two lists of labels are the same. @param {string[]} one @param {string[]} other */
+export const sameLabels = (one, other) => one.length === other.length && one.every((text, i) => text === other[i]);
+
 /** The sign of a new word, which is drawn pale, and the rest of a piece. @param {string} text @returns {[string, string]} */
 export const splitMark = (text) => text.length > 1 && text.startsWith(SPACE) ? [SPACE, text.slice(1)] : ["", text];
 

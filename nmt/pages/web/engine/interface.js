@@ -6,7 +6,7 @@
  * `AbortError`; with `Unreachable` if the engine does not answer; and otherwise with an Error that has a sentence for the
  * user: `Refused` if the question is at fault, `Busy` if it can be answered later.
  * @typedef {object} Engine
- * @property {(signal: AbortSignal) => Promise<Run[]>} runs the runs that can be asked; at least one
+ * @property {(signal: AbortSignal) => Promise<Run[]>} runs all runs, also those that cannot be used, which have an `error`
  * @property {(run: string, signal: AbortSignal) => Promise<Description>} describe
  * @property {(run: string, signal: AbortSignal) => Promise<Example[]>} examples
  *   sentences to try the run on, and sentences in its languages whose alignment is known (aligned)

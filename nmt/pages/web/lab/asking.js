@@ -2,7 +2,7 @@
 // Questions to the engine. A new question of a kind aborts an earlier one that is not answered yet.
 
 import { http } from "../engine/http.js";
-import { Unreachable } from "../engine/interface.js";
+import { Busy, Unreachable } from "../engine/interface.js";
 import { label } from "../i18n.js";
 
 /** What computes. @type {import("../engine/interface.js").Engine} */
@@ -28,6 +28,31 @@ export async function latest(kind, ask) {
 export function stop(kind) {
   pending.get(kind)?.abort();
   pending.delete(kind);
+}
+
+/** @param {number} milliseconds @param {AbortSignal} signal @returns {Promise<void>} */
+const pause = (milliseconds, signal) => new Promise((resolve, reject) => {
+  const timer = setTimeout(resolve, milliseconds);
+  signal.addEventListener("abort", () => {
+    clearTimeout(timer);
+    reject(signal.reason);
+  }, { once: true });
+});
+
+/**
+ * Asks up to so many times, while the engine is busy.
+ * @template T
+ * @param {() => Promise<T>} ask @param {number} times @param {AbortSignal} signal
+ * @param {(error: Busy) => void} [wait] called before each pause
+ */
+export async function patiently(ask, times, signal, wait = () => {}) {
+  for (let attempt = 1; ; attempt++) {
+    try { return await ask(); } catch (error) {
+      if (!(error instanceof Busy) || attempt === times) throw error;
+      wait(error);
+      await pause(1000 * error.seconds, signal);
+    }
+  }
 }
 
 /** Whether an error only means that a later question was asked. @param {unknown} error */

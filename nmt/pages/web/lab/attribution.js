@@ -15,13 +15,13 @@ import { quoted, signed } from "./wording.js";
 /** @typedef {import("../draw.js").Cell} Cell */
 /** @typedef {import("../map.js").AttentionMap} AttentionMap */
 /** @typedef {import("../engine/interface.js").Attribution} Attribution */
-/** @typedef {{ run: string, source: string, ids: number[] }} Shown the run's own translation, with its run and source */
+/** @typedef {{ run: string, source: string, ids: number[] }} OwnTranslation the run's own translation, with its run and source */
 
 const METHODS = [...element.method.options].map(({ value }) => value);
 const section = element.attributed, verdict = part(section, ".verdict"), container = part(section, ".map");
 
 // The translation, the answer to the question `asked`, and the selection in its map.
-/** @type {Shown | null} */
+/** @type {OwnTranslation | null} */
 let translation = null;
 /** @type {Attribution | null} */
 let answer = null;
@@ -81,7 +81,7 @@ function forgetAttribution() {
   section.hidden = true;
 }
 
-/** Asks the engine only if the box is open. @param {Shown | null} intact */
+/** Asks the engine only if the box is open. @param {OwnTranslation | null} intact */
 export async function showAttribution(intact) {
   translation = intact?.ids.length ? intact : null;
   element["attribution-box"].hidden = !translation;

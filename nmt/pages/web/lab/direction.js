@@ -3,6 +3,7 @@
 
 import { button, element } from "../dom.js";
 import { label } from "../i18n.js";
+import { translateBack } from "./signals.js";
 
 /** @typedef {import("../engine/interface.js").Run} Run */
 
@@ -28,9 +29,8 @@ export function languageOf(text) {
 /**
  * @param {string} text what was translated; "" if nothing was
  * @param {Run | undefined} run @param {Run | undefined} opposite a run that translates back
- * @param {(text: string) => void} translateBack
  */
-export function offerDirection(text, run, opposite, translateBack) {
+export function offerDirection(text, run, opposite) {
   const ofSource = run && NAMES[run.source], ofTarget = run && NAMES[run.target];
   const isWrong = ofSource && ofTarget && opposite && languageOf(text) === opposite.source && run.source !== opposite.source;
   element.direction.hidden = !isWrong;

@@ -4,7 +4,7 @@
 import { element, make } from "../dom.js";
 import { Busy, Unreachable } from "../engine/interface.js";
 import { label } from "../i18n.js";
-import { engine, isOutdated, latest, sentenceOf, stop } from "./asking.js";
+import { engine, isOutdated, latest, patiently, sentenceOf, stop } from "./asking.js";
 import { save } from "./save.js";
 import { state } from "./state.js";
 
@@ -71,23 +71,7 @@ async function translateFile(file) {
 }
 
 /** The translation of a line. If the engine is busy, the line waits for its turn. @param {Parameters<typeof engine.line>[0]} question @param {AbortSignal} signal */
-async function translateLine(question, signal) {
-  for (let attempt = 1; ; attempt++) {
-    try { return await engine.line(question, signal); } catch (error) {
-      if (!(error instanceof Busy) || attempt === MOST_ATTEMPTS) throw error;
-      await pause(1000 * error.seconds, signal);
-    }
-  }
-}
-
-/** @param {number} milliseconds @param {AbortSignal} signal @returns {Promise<void>} */
-const pause = (milliseconds, signal) => new Promise((resolve, reject) => {
-  const timer = setTimeout(resolve, milliseconds);
-  signal.addEventListener("abort", () => {
-    clearTimeout(timer);
-    reject(signal.reason);
-  }, { once: true });
-});
+const translateLine = (question, signal) => patiently(() => engine.line(question, signal), MOST_ATTEMPTS, signal);
 
 export function listenToFiles() {
   const hasFile = (/** @type {DragEvent} */ { dataTransfer }) => dataTransfer?.types.includes("Files");

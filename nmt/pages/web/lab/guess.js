@@ -9,11 +9,11 @@ import { largest } from "../map.js";
 import { engine, latest } from "./asking.js";
 import { placeName } from "./inspector.js";
 import { selectedPlace, state, writeAddress } from "./state.js";
+import { complain } from "./status.js";
 import { quoted } from "./wording.js";
 
 /** @typedef {import("../engine/interface.js").Pair} Pair */
 /** @typedef {import("../engine/interface.js").Alignment} Alignment */
-/** @typedef {(error: unknown) => void} Report */
 
 /** @type {Pair[]} */
 let pairs = [];
@@ -24,8 +24,8 @@ const shownGuess = () => JSON.stringify([chosenPair(), state.guess, state.reveal
 let drawn = "";
 const same = (/** @type {number[]} */ [i, j]) => (/** @type {number[]} */ [k, l]) => i === k && j === l;
 
-/** @param {Pair[]} examples the sentences in the run's languages whose alignments are known @param {Report} report */
-export function setPairs(examples, report) {
+/** @param {Pair[]} examples the sentences in the run's languages whose alignments are known */
+export function setPairs(examples) {
   pairs = examples;
   element["guess-box"].hidden = pairs.length === 0;
   if (!pairs.length) return;
@@ -33,15 +33,14 @@ export function setPairs(examples, report) {
   fillSelect(element["guess-pair"], pairs.map(({ source }) => [source, source]), state.pair || pairs[0].source);
   if (state.guess.length > 0 || state.revealed) element["guess-box"].open = true;
   // A cell that is being clicked must not be replaced by an equal one.
-  if (state.revealed || drawn !== shownGuess()) drawGuess(report);
+  if (state.revealed || drawn !== shownGuess()) drawGuess();
 }
 
-/** @param {Report} report */
-export function listenToGuess(report) {
+export function listenToGuess() {
   const change = (/** @type {object} */ changes) => {
     Object.assign(state, { pair: element["guess-pair"].value, ...changes });
     writeAddress();
-    drawGuess(report);
+    drawGuess();
   };
   element["guess-pair"].addEventListener("change", () => change({ guess: [], revealed: false }));
   element["guess-clear"].addEventListener("click", () => change({ guess: [], revealed: false }));
@@ -65,8 +64,7 @@ function focusCell(i, j) {
   cell.focus();
 }
 
-/** @param {Report} report */
-export async function drawGuess(report) {
+export async function drawGuess() {
   const pair = chosenPair();
   if (!pair) return;
   /** @type {Alignment | null} */
@@ -75,7 +73,7 @@ export async function drawGuess(report) {
     // The links come from cross attention: from the selected layer and head, or from the mean if another site is selected.
     const { site, ...selected } = selectedPlace(), place = site === "cross" ? selected : { layer: null, head: null };
     const question = { run: state.run, text: pair.source, guess: state.guess, ...place };
-    try { alignment = await latest("align", (signal) => engine.align(question, signal)); } catch (error) { report(error); return; }
+    try { alignment = await latest("align", (signal) => engine.align(question, signal)); } catch (error) { complain(error); return; }
     if (chosenPair() !== pair || !state.revealed) return; // a later question has been answered
     element["guess-legend"].textContent = label("guessLegend", placeName({ site: "cross", ...place }));
   }

@@ -11,13 +11,15 @@ import { thumbnail } from "../thumbnail.js";
 import { engine, latest } from "./asking.js";
 import { hasKnownAlignment } from "./guess.js";
 import { selectedMap } from "./maps.js";
-import { state } from "./state.js";
+import { drawAgain } from "./signals.js";
+import { state, subject } from "./state.js";
+import { complain } from "./status.js";
 
 /** @typedef {import("../map.js").AttentionMap} AttentionMap */
 /** @typedef {import("../map.js").Choice} Choice */
 /** @typedef {import("../engine/interface.js").SiteMaps} SiteMaps */
 /**
- * @typedef {object} Shown what one table shows
+ * @typedef {object} HeadsOfRun what one table shows
  * @property {string} run
  * @property {SiteMaps} maps
  * @property {Choice} layer the selected ones
@@ -33,8 +35,8 @@ const large = matchMedia("(min-width: 1600px) and (min-height: 900px)"), wide = 
 const SHARE_BESIDE = 0.42, GAP_BESIDE = 20, LAYER_NAMES = 62;
 const mostBeside = () => large.matches ? MOST_IN_LARGE_WINDOW : MOST;
 const roomOfMaps = () => element.maps.clientWidth - 32;
-const hasSeveral = (/** @type {Shown} */ { maps: { weights } }) => weights.length * weights[0].length > 1;
-/** Whether a single map would have to be scrolled if all heads were beside it. @param {AttentionMap} map @param {Shown[]} shown */
+const hasSeveral = (/** @type {HeadsOfRun} */ { maps: { weights } }) => weights.length * weights[0].length > 1;
+/** Whether a single map would have to be scrolled if all heads were beside it. @param {AttentionMap} map @param {HeadsOfRun[]} shown */
 export function isWide(map, shown) {
   if (!wide.matches || state.view === "lines") return false;
   const columns = Math.max(0, ...shown.filter(hasSeveral).map(({ maps }) => choicesOf(maps.weights[0].length).length));
@@ -51,23 +53,23 @@ let drawnFrom = [];
 
 /** The alignment error rate of each layer and head, where the alignment of the sentence is known. @type {Map<string, number[][]>} */
 const errorRates = new Map();
-const rateKey = (/** @type {string} */ run) => JSON.stringify([run, state.text]);
+const rateKey = (/** @type {string} */ run) => JSON.stringify([run, subject.source]);
 
-/** @param {string} run @param {() => void} redraw @param {(error: unknown) => void} report */
-async function askErrorRates(run, redraw, report) {
-  const key = rateKey(run), question = { run, text: state.text, guess: [], layer: null, head: null };
+/** @param {string} run */
+async function askErrorRates(run) {
+  const key = rateKey(run), question = { run, text: subject.source, guess: [], layer: null, head: null };
   errorRates.set(key, []); // asked
   try { errorRates.set(key, (await latest(`error rates ${run}`, (signal) => engine.align(question, signal))).error_rates); } catch (error) {
     errorRates.delete(key);
-    report(error);
+    complain(error);
     return;
   }
-  if (rateKey(run) === key) redraw();
+  if (rateKey(run) === key) drawAgain(); // the error rates need room
 }
 
 const nameOf = (/** @type {string} */ kind, /** @type {Choice} */ choice) => choice === MEAN ? label(kind === "layer" ? "meanOfLayers" : "meanOfHeads") : `${label(kind)} ${choice}`;
 
-/** The width and height of the maps in a table. @param {Shown} shown @param {number} room in pixels */
+/** The width and height of the maps in a table. @param {HeadsOfRun} shown @param {number} room in pixels */
 function sizeOf({ maps: { weights } }, room) {
   const layers = choicesOf(weights.length).length, heads = choicesOf(weights[0].length).length, [[rows]] = weights;
   const size = isStrip() ? clamp(Math.floor((room / layers - NAME_IN_STRIP) / heads) - GAP_IN_STRIP, MOST_IN_STRIP, LEAST)
@@ -75,7 +77,7 @@ function sizeOf({ maps: { weights } }, room) {
   return [size, Math.round(clamp(size * rows.length / rows[0].length, size * 1.2, size * 0.7))];
 }
 
-/** @param {Shown} shown @param {number[][]} rates */
+/** @param {HeadsOfRun} shown @param {number[][]} rates */
 function tableOf({ run, maps, layer, head, layerKey, headKey }, rates) {
   const layers = choicesOf(maps.weights.length), heads = choicesOf(maps.weights[0].length);
   const drawn = layers.map((ofLayer) => heads.map((ofHead) => selectedMap(maps, ofLayer, ofHead)));
@@ -101,15 +103,15 @@ function tableOf({ run, maps, layer, head, layerKey, headKey }, rates) {
 
 /**
  * Draws a table for each run, except those with a single head, unless it is there already.
- * @param {Shown[]} shown @param {() => void} redraw draws the page again, because error rates that have arrived need room @param {(error: unknown) => void} report
+ * @param {HeadsOfRun[]} shown
  */
-export function drawHeads(shown, redraw, report) {
+export function drawHeads(shown) {
   const several = shown.filter(hasSeveral);
   const focused = element["heads-tables"].contains(document.activeElement) ? /** @type {HTMLElement} */ (document.activeElement).dataset : null;
   element.heads.hidden = several.length === 0;
   if (element.heads.hidden) return;
-  const isKnown = state.site === "cross" && hasKnownAlignment(state.text);
-  for (const { run } of isKnown ? several : []) if (!errorRates.has(rateKey(run))) askErrorRates(run, redraw, report);
+  const isKnown = state.site === "cross" && hasKnownAlignment(subject.source);
+  for (const { run } of isKnown ? several : []) if (!errorRates.has(rateKey(run))) askErrorRates(run);
   const width = roomOfMaps();
   const room = isStrip() ? (width - BETWEEN_TABLES * (several.length - 1)) / several.length : (wide.matches ? SHARE_BESIDE * width : width) - LAYER_NAMES;
   const rates = several.map(({ run }) => isKnown ? errorRates.get(rateKey(run)) ?? NO_RATES : NO_RATES);

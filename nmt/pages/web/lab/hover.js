@@ -11,11 +11,11 @@ import { state } from "./state.js";
 
 /** @typedef {import("../map.js").AttentionMap} AttentionMap */
 /** @typedef {import("../draw.js").Cell} Cell */
-/** A map, and for each row the number of the word that its piece belongs to. @typedef {{ map: AttentionMap, words: number[] }} Shown */
+/** A map, and for each row the number of the word that its piece belongs to. @typedef {{ map: AttentionMap, words: number[] }} MapOfWords */
 
 // Where maps and words of translations are.
 const places = [element.results, element.answer];
-/** By the id of the map's section. @type {Record<string, Shown>} */
+/** By the id of the map's section. @type {Record<string, MapOfWords>} */
 let shown = {};
 /** @type {(Cell & { of: string }) | null} */
 let pointed = null;

@@ -9,7 +9,9 @@ import { spansOf } from "../words.js";
 import { engine, latest } from "./asking.js";
 import { drawCell } from "./cell_picture.js";
 import { numbers, written } from "./equation.js";
-import { isKept, selectedPlace, setLocks, state } from "./state.js";
+import { askAgain, redraw } from "./signals.js";
+import { beginWith, isKept, selectedPlace, setLocks, state, subject } from "./state.js";
+import { complain } from "./status.js";
 import { withTerms } from "./terms.js";
 import { quoted } from "./wording.js";
 
@@ -18,12 +20,6 @@ import { quoted } from "./wording.js";
 /** @typedef {import("./maps.js").LabMap} LabMap */
 /** @typedef {import("./state.js").Location} Location */
 /** @typedef {import("./state.js").Edit} Edit */
-/**
- * @typedef {object} Page
- * @property {() => void} refresh asks again and shows the changed state
- * @property {() => void} redraw shows the changed state
- * @property {(error: unknown) => void} report shows an error
- */
 
 const range = (/** @type {[number, number]} */ [from, to]) => Array.from({ length: to - from }, (_, i) => from + i);
 const spoken = (/** @type {LabMap} */ map, /** @type {number} */ row, /** @type {number} */ column) => `${quoted(map.rows[row])} → ${quoted(map.columns[column])}`;
@@ -37,8 +33,12 @@ export function placeName({ site, layer, head } = selectedPlace()) {
 
 // An edit is kept in the address, with its numbers as data.
 const isNumber = (/** @type {string | number} */ value) => Number.isFinite(Number(value));
-const textOf = (/** @type {Edit} */ { says: [name, ...values], place }) =>
-  `${label(String(name), ...values.map((value) => isNumber(value) ? localized(String(value)) : value))} · ${placeName(place)}`;
+/** @param {Edit} edit */
+function textOf({ says: [name, ...values], place }) {
+  // A setting is kept by the name of its label; a link from before that has the label itself, which `label` leaves as it is.
+  const shown = values.map((value, i) => isNumber(value) ? localized(String(value)) : name === "isSetting" && i === 0 ? label(String(value)) : value);
+  return `${label(String(name), ...shown)} · ${placeName(place)}`;
+}
 const keyOf = (/** @type {string} */ kind, /** @type {Location} */ { site, layer, head }) => [kind, site, layer, head].join(" ");
 
 /**
@@ -79,16 +79,15 @@ export const chosenForLayer = (what) => state.changes.find(({ key }) => key === 
 /** Sets that value; null restores the trained one. @param {string} what @param {string | number | null} value */
 export function chooseForLayer(what, value) {
   if (value === null) state.changes = state.changes.filter(({ key }) => key !== keyOf(what, wholeLayer()));
-  else edit(what, ["isSetting", label(what), value], [{ ...wholeLayer(), [what]: value }], wholeLayer());
+  else edit(what, ["isSetting", what, value], [{ ...wholeLayer(), [what]: value }], wholeLayer());
 }
 
 /**
  * @param {LabMap | null} map the map that contains the selection
  * @param {LabMap | null} changed the same rows after the changes, if there are any
  * @param {Translation | null} intact the run's own translation
- * @param {Page} page
  */
-export function drawInspector(map, changed, intact, page) {
+export function drawInspector(map, changed, intact) {
   const focused = element.inspector.contains(document.activeElement);
   const isOwn = state.of === "intact", { row, column } = withinMap(map);
   const isFree = isOwn && map !== null && row !== null && column !== null && !map.isBlocked(row, column);
@@ -99,7 +98,7 @@ export function drawInspector(map, changed, intact, page) {
     element.weight.value = weight;
     element["weight-value"].textContent = decimal(weight, 2);
   }
-  const groups = map && isOwn ? actionsOn(map, row, column, isFree ? changed ?? map : null, intact, page) : [];
+  const groups = map && isOwn ? actionsOn(map, row, column, isFree ? changed ?? map : null, intact) : [];
   // What is selected comes first, and what else can be changed is written smaller below it.
   const isMain = (/** @type {string} */ name) => name === (column !== null ? "onColumn" : row !== null ? "onRow" : "onHead") || name === "onCell";
   element.actions.replaceChildren(...groups.filter(([, buttons]) => buttons.length).sort(([one], [other]) => Number(isMain(other)) - Number(isMain(one))).map(([name, buttons]) => {
@@ -108,13 +107,13 @@ export function drawInspector(map, changed, intact, page) {
     const title = make("span", { id: `of-${name}` }, isOfSeveral ? placeName() : label(name));
     return make("div", { role: "group", class: isMain(name) ? "" : "less", "aria-labelledby": title.id, title: placeName() }, title, ...buttons);
   }));
-  drawEdits(intact, page);
+  drawEdits(intact);
   for (const note of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".unchanged"))) note.hidden = state.changes.length === 0;
   // The button that was pressed is gone, so move the focus to the map, where the arrow keys work.
   if (focused && document.activeElement === document.body) /** @type {SVGElement | null} */ (element.intact.querySelector(".map svg"))?.focus({ preventScroll: true });
   const steps = map && isOwn && row !== null ? range(map.rowSpans[row]) : null;
-  drawAlternatives(steps, intact, page);
-  drawExplanation(map, steps, map && column !== null ? map.columnSpans[column] : null, intact, page);
+  drawAlternatives(steps, intact);
+  drawExplanation(map, steps, map && column !== null ? map.columnSpans[column] : null, intact);
 }
 
 /** The selection as far as it is in the map. @param {LabMap | null} map */
@@ -127,11 +126,11 @@ const withinMap = (map) => ({
  * The buttons that change the selected cell, row, column or head, by the name of what they change. `free` is the map with the cell's present weight; null
  * if no cell is selected, or its weight cannot change.
  * @param {LabMap} map @param {number | null} row @param {number | null} column @param {LabMap | null} free
- * @param {Translation | null} intact @param {Page} page @returns {[string, HTMLElement[]][]}
+ * @param {Translation | null} intact @returns {[string, HTMLElement[]][]}
  */
-function actionsOn(map, row, column, free, intact, { refresh }) {
+function actionsOn(map, row, column, free, intact) {
   /** @param {string} name @param {string} kind @param {Edit["says"]} says @param {object} change */
-  const act = (name, kind, says, change) => button(label(name), () => { edit(kind, says, [{ ...selectedPlace(), ...change }]); refresh(); });
+  const act = (name, kind, says, change) => button(label(name), () => { edit(kind, says, [{ ...selectedPlace(), ...change }]); askAgain(); });
   /** @type {HTMLElement[]} */
   const onCell = [], /** @type {HTMLElement[]} */ onRow = [], /** @type {HTMLElement[]} */ onColumn = [];
   const steps = row === null ? [] : range(map.rowSpans[row]), columns = column === null ? [] : range(map.columnSpans[column]);
@@ -140,7 +139,7 @@ function actionsOn(map, row, column, free, intact, { refresh }) {
     const cell = spoken(map, row, column);
     onCell.push(
       act("blockCell", `cell ${rowKey} ${columnKey}`, ["isWeight", cell, 0], { way: "scale", columns, factor: 0, steps }),
-      button(label("oneHot"), () => { setWeight(free, row, column, 1); refresh(); }),
+      button(label("oneHot"), () => { setWeight(free, row, column, 1); askAgain(); }),
       act("boost", `cell ${rowKey} ${columnKey}`, ["isTimes", cell, 3], { way: "scale", columns, factor: 3, steps }),
     );
   }
@@ -150,18 +149,18 @@ function actionsOn(map, row, column, free, intact, { refresh }) {
       act("shuffle", `row ${rowKey}`, ["isShuffled", quoted(map.rows[row])], { way: "shuffled", steps }),
     );
     if (intact && state.site !== "encoder_self" && steps[0] > 0) {
-      onRow.push(button(label("lock"), () => { state.prefix = intact.ids.slice(0, steps[0]); refresh(); }));
+      onRow.push(button(label("lock"), () => { state.prefix = intact.ids.slice(0, steps[0]); askAgain(); }));
     }
   }
   const isChosen = row !== null || column !== null || state.layer !== MEAN || state.head !== MEAN;
   if (column !== null) {
-    onColumn.push(button(label("blockWord"), () => { blockWord(map, column); refresh(); }));
+    onColumn.push(button(label("blockWord"), () => { blockWord(map, column); askAgain(); }));
   }
   return [["onCell", onCell], ["onRow", onRow], ["onColumn", onColumn], ["onHead", isChosen ? [act("off", "off", ["isOff"], { way: "off" })] : []]];
 }
 
-/** Lists the edits and the kept beginning, each with a button that removes it. @param {Translation | null} intact @param {Page} page */
-function drawEdits(intact, { refresh }) {
+/** Lists the edits and the kept beginning, each with a button that removes it. @param {Translation | null} intact */
+function drawEdits(intact) {
   /** @type {[string, () => void][]} */
   const items = state.changes.map((item, i) => [textOf(item), () => { state.changes.splice(i, 1); }]);
   if (state.prefix.length) {
@@ -175,12 +174,12 @@ function drawEdits(intact, { refresh }) {
   }
   element["changes-box"].hidden = items.length === 0;
   element.changes.replaceChildren(...items.map(([text, drop]) => {
-    const remove = button("×", () => { drop(); refresh(); });
+    const remove = button("×", () => { drop(); askAgain(); });
     remove.setAttribute("aria-label", `${label("remove")}: ${text}`);
     return make("li", {}, text, remove);
   }));
   if (items.length > 1) {
-    element.changes.append(make("li", { class: "all" }, button(label("removeAll"), () => { Object.assign(state, { changes: [], prefix: [], locks: [] }); refresh(); })));
+    element.changes.append(make("li", { class: "all" }, button(label("removeAll"), () => { Object.assign(state, { changes: [], prefix: [], locks: [] }); askAgain(); })));
   }
 }
 
@@ -209,17 +208,17 @@ let lostChip = -1;
 /** The chip that has the focus, or had it before the chips were replaced. */
 const focusedChip = () => Math.max(lostChip, [...element.alternatives.children].indexOf(/** @type {Element} */ (document.activeElement)));
 
-/** @param {number[] | null} steps @param {Translation | null} intact @param {Page} page */
-async function drawAlternatives(steps, intact, { refresh, report }) {
+/** @param {number[] | null} steps @param {Translation | null} intact */
+async function drawAlternatives(steps, intact) {
   element["alternatives-box"].hidden = steps === null || state.site === "encoder_self";
   lostChip = focusedChip();
   element.alternatives.replaceChildren(); // the pieces of an earlier selection
   if (!intact || !steps || state.site === "encoder_self") return;
   try {
-    const chips = await alternativesAt(steps[0], intact, { refresh });
+    const chips = await alternativesAt(steps[0], intact);
     lostChip = focusedChip();
     element.alternatives.replaceChildren(...chips);
-  } catch (error) { report(error); }
+  } catch (error) { complain(error); }
   // Unless the focus has moved on in the meantime.
   if (lostChip >= 0 && document.activeElement === document.body) focusNear([...element.alternatives.querySelectorAll("button")], lostChip);
   lostChip = -1;
@@ -227,11 +226,11 @@ async function drawAlternatives(steps, intact, { refresh, report }) {
 
 /**
  * A button for each of the most likely pieces at a position; the translation goes on from the one that is taken.
- * @param {number} step @param {Translation} intact @param {Pick<Page, "refresh">} page
+ * @param {number} step @param {Translation} intact
  */
-export async function alternativesAt(step, intact, { refresh }) {
+export async function alternativesAt(step, intact) {
   const asked = alternativesOf.get(intact) ?? latest("alternatives", async (signal) => {
-    const question = { run: state.run, text: state.text, target_ids: intact.ids, number: 6 };
+    const question = { run: subject.run, text: subject.source, target_ids: intact.ids, number: 6 };
     return (await engine.alternatives(question, signal)).alternatives;
   });
   alternativesOf.set(intact, asked);
@@ -242,8 +241,7 @@ export async function alternativesAt(step, intact, { refresh }) {
   }
   return choices.map(({ piece, id, log_prob }) => {
     const taken = button(`${piece.replaceAll("\u2581", "␣")} `, () => {
-      state.prefix = [...intact.ids.slice(0, step), id];
-      refresh();
+      askAgain(beginWith([...intact.ids.slice(0, step), id], intact.ids));
     });
     taken.append(make("span", {}, `${decimal(100 * Math.exp(log_prob), 1)} %`));
     taken.disabled = id < 4 || intact.ids[step] === id;
@@ -264,24 +262,24 @@ let turn = 0;
  * Explains how the row of a selected piece is computed, above all the score of the selected column (by default, the
  * column with the largest weight).
  * @param {LabMap | null} map @param {number[] | null} steps @param {[number, number] | null} span of the selected column
- * @param {Translation | null} intact @param {Page} page
+ * @param {Translation | null} intact
  */
-async function drawExplanation(map, steps, span, intact, page) {
+async function drawExplanation(map, steps, span, intact) {
   const mine = ++turn;
   element.explanation.hidden = steps === null;
   if (!map || !intact || !steps || !element.explanation.open) return;
   const isMean = state.layer === MEAN || state.head === MEAN;
   element["of-mean"].hidden = !isMean;
   element.explained.hidden = isMean;
-  if (isMean) { offerHead(map, steps, span, page); return; }
+  if (isMean) { offerHead(map, steps, span); return; }
   const row = steps.includes(rowPiece) ? rowPiece : steps[0], column = !span ? null : columnPiece >= span[0] && columnPiece < span[1] ? columnPiece : span[0];
-  const redraw = () => { drawExplanation(map, steps, span, intact, page); };
+  const explain = () => { drawExplanation(map, steps, span, intact); };
   const pieces = state.site === "encoder_self" ? intact.maps.encoder_self.outputs : intact.pieces;
   element["row-pieces"].hidden = steps.length < 2;
   element["row-pieces"].replaceChildren(...steps.map((step) => {
     const item = button(pieces[step], () => {
       rowPiece = step;
-      redraw();
+      explain();
       focusNear([...element["row-pieces"].querySelectorAll("button")], steps.indexOf(step));
     });
     item.setAttribute("aria-pressed", String(step === row));
@@ -291,24 +289,24 @@ async function drawExplanation(map, steps, span, intact, page) {
   const choose = (key) => {
     columnPiece = key;
     const inWord = map.columnSpans.findIndex(([start, end]) => start <= key && key < end);
-    if (inWord === state.column) redraw();
-    else { state.column = inWord; page.redraw(); }
+    if (inWord === state.column) explain();
+    else { state.column = inWord; redraw(); }
   };
   try {
     const place = selectedPlace(), key = JSON.stringify([place, row]), answers = rowsOf.get(intact) ?? new Map();
     rowsOf.set(intact, answers);
     if (!answers.has(key)) {
-      const question = { run: state.run, text: state.text, target_ids: intact.ids, ...place, row };
+      const question = { run: subject.run, text: subject.source, target_ids: intact.ids, ...place, row };
       answers.set(key, await latest("explain", (signal) => engine.explain(question, signal)));
     }
     const cells = answers.get(key);
     if (mine !== turn || !element.explanation.checkVisibility()) return; // a later selection
     drawNumbers(cells, drawCell(cells, pieces[row], column, choose));
-  } catch (error) { page.report(error); }
+  } catch (error) { complain(error); }
 }
 
-/** A mean has no equation of its own: offers the head that looks most at the selected column. @param {LabMap} map @param {number[]} steps @param {[number, number] | null} span @param {Page} page */
-function offerHead(map, steps, span, { redraw }) {
+/** A mean has no equation of its own: offers the head that looks most at the selected column. @param {LabMap} map @param {number[]} steps @param {[number, number] | null} span */
+function offerHead(map, steps, span) {
   const heads = map.rowsOf(steps[0]).map(({ layer, head, weights }) => ({ layer, head, weight: span ? weights.slice(...span).reduce((sum, weight) => sum + weight, 0) : Math.max(...weights) }));
   const { layer, head } = heads.reduce((best, one) => one.weight > best.weight ? one : best);
   const offer = button(label("explainHead", layer, head), () => {

@@ -1,9 +1,11 @@
 // @ts-check
 // The presentation for a lecture hall: large letters and few controls. ?present in the address opens the page in it.
 
+import { flushAnchor } from "../address.js";
 import { magnify } from "../draw.js";
 import { element, hasModifier } from "../dom.js";
 import { label } from "../i18n.js";
+import { linkLanguage } from "./state.js";
 
 // A fortieth of this height is 13 pixels, the size of the letters in drawings: in a lecture hall, words need a fortieth.
 const LETTERS_FIT = 520;
@@ -28,11 +30,13 @@ export function listenToPresentation(redraw) {
   present(new URLSearchParams(location.search).has("present"));
   const toggle = () => {
     present(!isPresenting());
+    flushAnchor();
     const query = new URLSearchParams(location.search);
     if (isPresenting()) query.set("present", "");
     else query.delete("present");
     const text = String(query).replace(/present=(?=&|$)/, "present");
     history.replaceState(null, "", `${location.pathname}${text && `?${text}`}${location.hash}`);
+    linkLanguage();
     redraw();
   };
   element.present.addEventListener("click", () => { toggle(); element.present.blur(); });

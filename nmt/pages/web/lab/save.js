@@ -7,7 +7,15 @@ import { giveTip } from "../heat_map.js";
 import { label } from "../i18n.js";
 
 // The colors of style.css on white.
-const INK = "#1d1b22", MUTED = "#625e6b", RULE = "#e4e1e8", WEIGHT = "#7d2482";
+const PAPER = "#ffffff", INK = "#1d1b22", MUTED = "#625e6b", RULE = "#e4e1e8", WEIGHT = "#7d2482";
+
+/** The words of a translation as far as it is shown step by step. @param {Element} section */
+function wordsOf(section) {
+  const copy = section.querySelector(".translation")?.cloneNode(true);
+  if (!(copy instanceof Element)) return "";
+  for (const later of copy.querySelectorAll(".later")) later.remove();
+  return copy.textContent?.trim() ?? "";
+}
 
 /**
  * Puts all drawings with their titles side by side, below the sentence, into one picture. A picture has no style sheet,
@@ -25,8 +33,16 @@ export function pictureOf(sentence, sections) {
     const copy = /** @type {Element} */ (part(section, "svg").cloneNode(true));
     const [width, height] = ["width", "height"].map((name) => Number(copy.getAttribute(name)));
     for (const extra of copy.querySelectorAll(".outline, .cursor, .dragged, .readout, .hit")) extra.remove();
+    for (const later of copy.querySelectorAll(".later")) {
+      if (!later.matches(".cell")) later.remove();
+      else {
+        place(later, { fill: PAPER });
+        later.removeAttribute("data-tip");
+        later.replaceChildren();
+      }
+    }
     copy.querySelectorAll(".cell").forEach(giveTip);
-    const title = part(section, "h2").textContent ?? "", words = (section === element.intact ? element.answer : section).querySelector(".translation")?.textContent ?? "";
+    const title = part(section, "h2").textContent ?? "", words = wordsOf(section === element.intact ? element.answer : section);
     root.append(svg("text", { x, y: 52, "font-weight": "bold" }, title), svg("text", { x, y: 72 }, words));
     place(copy, { x, y: 84 });
     root.append(copy);
@@ -41,7 +57,7 @@ export function pictureOf(sentence, sections) {
   for (const grid of root.querySelectorAll(".grid")) place(grid, { fill: RULE });
   const width = Math.ceil(Math.max(x, widthOf(sentence, 1000) + 24)), height = Math.ceil(high + 96);
   place(root, { width, height, viewBox: `0 0 ${width} ${height}` });
-  root.prepend(svg("rect", { width: "100%", height: "100%", fill: "#ffffff" }));
+  root.prepend(svg("rect", { width: "100%", height: "100%", fill: PAPER }));
   return root;
 }
 

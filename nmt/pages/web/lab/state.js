@@ -57,6 +57,18 @@ const DEFAULTS = {
 const VALUES = { site: SITES, unit: ["words", "pieces"], view: ["heat", "lines"], of: ["intact", "changed", "other"] };
 export const state = structuredClone(DEFAULTS);
 
+/** The runs and the sentence that the answers on the page belong to, which `state` may have left already. */
+export const subject = { run: "", source: "", second: "" };
+
+/** What a new sentence begins with: no changes, and no selection. @returns {Pick<State, "changes" | "prefix" | "locks" | "row" | "column" | "of">} */
+export const unchanged = () => ({ changes: [], prefix: [], locks: [], row: null, column: null, of: "intact" });
+
+/** Whether there are changes of the translation, apart from locks that stay. @param {number[]} [locks] */
+export const hasChanges = (locks = []) => state.changes.length > 0 || state.prefix.length > 0 || state.locks.length > locks.length;
+
+/** Whether somebody has selected or changed something. */
+export const isTouched = () => state.row !== null || state.column !== null || hasChanges();
+
 const chosen = (/** @type {Choice} */ choice) => choice === MEAN ? null : choice;
 
 /** The selected site, layer and head. @returns {Location} */
@@ -72,20 +84,52 @@ export function setLocks(start, end, ids) {
   while (state.locks.length && !isKept(state.locks[state.locks.length - 1])) state.locks.pop();
 }
 
+/** Whether a change is about a position of the translation that is `start` or later. @param {import("../engine/interface.js").Change} change @param {number} start */
+function isAfter({ site, steps = [], columns = [] }, start) {
+  if (site === "encoder_self") return false; // its rows are words of the source
+  // A column of what is read so far is the piece of the row before; the first one is the sentence's beginning.
+  const read = site === "decoder_self" ? /** @type {number[]} */ (columns).map((column) => column - 1) : [];
+  return [...steps, ...read].some((position) => position >= start);
+}
+
+/**
+ * Lets the translation begin with `prefix`. From the first piece that this changes, locks and changes were made for
+ * other words: they are dropped. Returns whether there were any.
+ * @param {number[]} prefix @param {number[]} ids the translation for which they were made
+ */
+export function beginWith(prefix, ids) {
+  const changed = prefix.findIndex((id, i) => id !== ids[i]), start = changed < 0 ? prefix.length : changed;
+  const kept = state.changes.filter((edit) => !edit.changes.some((change) => isAfter(change, start)));
+  const isDropped = kept.length < state.changes.length || state.locks.slice(start).some(isKept);
+  Object.assign(state, { prefix, changes: kept });
+  setLocks(start, state.locks.length, []);
+  return isDropped;
+}
+
 /** The pieces that the translation must have: its beginning and the locked ones; 0 where the search is free. */
 export const keptIds = () => Array.from({ length: Math.max(state.prefix.length, state.locks.length) }, (_, i) => state.prefix[i] ?? state.locks[i]);
 
-/** With `isNew`, the browser's Back button returns to the previous address. */
-export function writeAddress(isNew = false) {
+function anchorOfState() {
   const anchor = new URLSearchParams();
   for (const [key, value] of Object.entries(state)) {
     const text = JSON.stringify(value);
     if (text !== JSON.stringify(DEFAULTS[/** @type {keyof State} */ (key)])) anchor.set(key, typeof value === "string" ? value : text);
   }
-  writeAnchor(anchor, isNew);
+  return anchor;
+}
+
+/** Lets the link to the page in the other language open what this one shows. */
+export function linkLanguage(anchor = anchorOfState()) {
   const query = new URLSearchParams(location.search);
   query.set("lang", otherLanguage);
   element.language.href = `?${query}#${anchor}`;
+}
+
+/** With `isNew`, the browser's Back button returns to the previous address. */
+export function writeAddress(isNew = false) {
+  const anchor = anchorOfState();
+  writeAnchor(anchor, isNew);
+  linkLanguage(anchor);
 }
 
 /** Takes the state from the address. A value that cannot be read is replaced by its default. @param {string[]} runs their names */

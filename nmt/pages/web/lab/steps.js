@@ -1,9 +1,12 @@
 // @ts-check
 // The translation step by step: later rows and words are hidden, so that a lecturer can stop at a step.
 
-import { clamp, element, hasModifier, hit } from "../dom.js";
+import { clamp, element, hasModifier, hit, stillness } from "../dom.js";
 import { label } from "../i18n.js";
+import { answers, shownMap } from "./answers.js";
+import { selectCell } from "./signals.js";
 import { state } from "./state.js";
+import { closeMenu } from "./translation.js";
 
 /** @typedef {import("./maps.js").LabMap} LabMap */
 
@@ -13,10 +16,6 @@ const PLAYED = 1200, GROWING = 260, BETWEEN = 22; // milliseconds for a step, an
 let step = null;
 // The timer that goes on by itself; 0: none.
 let playing = 0;
-/** @type {() => LabMap | null} */
-let mapOf;
-/** @type {(cell: { row: number | null, column: number | null }) => void} */
-let select;
 
 /** Hides what comes after the step, in a map that has just been drawn. @param {LabMap | null} map */
 export function hideLater(map) {
@@ -41,7 +40,6 @@ export function hideLater(map) {
 
 /** The step whose weights have grown. @type {number | null} */
 let grown = null;
-const stillness = matchMedia("(prefers-reduced-motion: reduce)");
 
 /** Lets the weights of a new row appear from left to right. @param {number} row */
 function grow(row) {
@@ -70,15 +68,13 @@ function play(on) {
 
 /** @param {number | null} to */
 function go(to) {
-  const rows = mapOf()?.rows.length ?? 0;
+  const rows = shownMap(answers.intact)?.rows.length ?? 0;
   step = to === null || to > rows || !rows ? null : Math.max(to, 1);
-  select({ row: step === null ? null : step - 1, column: null });
+  closeMenu();
+  selectCell({ row: step === null ? null : step - 1, column: null });
 }
 
-/** @param {() => LabMap | null} shownMap @param {(cell: { row: number | null, column: number | null }) => void} choose */
-export function listenToSteps(shownMap, choose) {
-  mapOf = shownMap;
-  select = choose;
+export function listenToSteps() {
   play(false);
   element["step-play"].addEventListener("click", () => { play(!playing); });
   // Whoever does something else wants to look at it.

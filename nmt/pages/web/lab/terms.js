@@ -2,6 +2,7 @@
 // The terms of the field, explained where they are used: at the pointer, at the focus, at a touch.
 
 import { element, make } from "../dom.js";
+import { fillTerms } from "../glossary.js";
 import { label } from "../i18n.js";
 
 /** The name of the label that explains a term. @type {Record<string, string>} */
@@ -48,5 +49,5 @@ export const withTerm = (text, term, name) => text.split(term).flatMap((part, i)
 export function fillGlossary() {
   const entries = Object.entries(TERMS).filter(([term]) => term !== "nat");
   const more = [[label("cross"), "aboutCross"], [label("head"), "aboutHead"], [label("pieces"), "aboutPieces"]];
-  element.terms.replaceChildren(...[...more, ...entries].flatMap(([term, name]) => [make("dt", {}, term), make("dd", {}, label(name))]));
+  fillTerms(element.terms, [...more, ...entries].map(([term, name]) => [term, label(name)]));
 }

@@ -6,26 +6,20 @@ import { button, clamp, copied, element, fillSelect, fitHeight, hasModifier, hit
 import { label } from "../i18n.js";
 import { MEAN } from "../map.js";
 import { spansOf } from "../words.js";
+import { answers, shownMap } from "./answers.js";
 import { engine, latest } from "./asking.js";
 import { alternativesAt, setWeight } from "./inspector.js";
 import { selectedMap } from "./maps.js";
-import { isKept, setLocks, state } from "./state.js";
-import { quoted, sayNothing } from "./wording.js";
+import { askAgain, selectCell } from "./signals.js";
+import { beginWith, isKept, setLocks, state, subject } from "./state.js";
+import { complain, say } from "./status.js";
+import { fillWords, quoted } from "./wording.js";
 
 /** @typedef {import("../engine/interface.js").Translation} Translation */
-/**
- * @typedef {object} Page
- * @property {() => void} refresh shows the changed state
- * @property {(error: unknown) => void} report
- * @property {(text: string) => void} say
- * @property {(piece: number | null) => void} select selects the row of a piece in the map
- */
 
 const paragraph = part(element.answer, ".translation");
 const DRAG_PIXELS = 6;
 
-/** @type {Page} */
-let page;
 /** @type {Translation | null} */
 let shown = null;
 /** The word whose menu is open. @type {number | null} */
@@ -42,25 +36,20 @@ const wordButtons = () => /** @type {HTMLElement[]} */ ([...paragraph.querySelec
  */
 export function showWords(translation, compared) {
   const words = translation.text.split(" "), spans = wordsOf(translation);
-  const others = new Set(compared?.text.split(" ") ?? words), focused = wordButtons().indexOf(/** @type {HTMLElement} */ (document.activeElement));
+  const focused = wordButtons().indexOf(/** @type {HTMLElement} */ (document.activeElement));
   if (shown?.ids.join(" ") !== translation.ids.join(" ")) chosen = null;
   shown = translation;
   // A text whose words are not those of its pieces can be read, but not changed word by word.
   const isAlive = words.length === spans.length && translation.text !== "";
-  paragraph.replaceChildren(...words.flatMap((word, i) => {
-    /** @type {HTMLElement} */
-    const item = isAlive ? button(word, () => { openMenu(chosen === i ? null : i); }) : make("span", {}, word);
-    item.className = others.has(word) ? "" : "differs";
-    if (isAlive) item.dataset.from = String(spans[i][0]);
-    if (isAlive) {
-      item.dataset.word = String(i);
-      item.setAttribute("aria-expanded", String(chosen === i));
-      item.setAttribute("aria-controls", "word-menu");
-      if (isLocked(spans[i])) item.classList.add("locked");
-    }
-    return [...i ? [" "] : [], item];
-  }));
-  if (!translation.text) paragraph.replaceChildren(sayNothing());
+  fillWords(paragraph, translation.text, compared?.text, (word, i) => {
+    if (!isAlive) return make("span", {}, word);
+    const item = button(word, () => { openMenu(chosen === i ? null : i); });
+    Object.assign(item.dataset, { from: spans[i][0], word: i });
+    item.setAttribute("aria-expanded", String(chosen === i));
+    item.setAttribute("aria-controls", "word-menu");
+    item.classList.toggle("locked", isLocked(spans[i]));
+    return item;
+  });
   reachIfLong(paragraph);
   element.tools.hidden = false;
   element.edit.hidden = !translation.ids.length;
@@ -79,11 +68,17 @@ export function forgetWords() {
 /** @param {import("../words.js").Span} span */
 const isLocked = ([start, end]) => state.locks.slice(start, end).filter(isKept).length === end - start;
 
+/** The row of a piece in the translation's map, if its rows are pieces of the translation. @param {number} piece */
+function rowOf(piece) {
+  const row = state.site === "encoder_self" ? -1 : shownMap(answers.intact)?.rowSpans.findIndex(([start, end]) => piece >= start && piece < end) ?? -1;
+  return row < 0 ? null : row;
+}
+
 /** @param {number | null} word */
 function openMenu(word) {
   chosen = word;
   wordButtons().forEach((item, i) => { item.setAttribute("aria-expanded", String(i === word)); });
-  page.select(word === null || !shown ? null : wordsOf(shown)[word][0]);
+  selectCell({ row: word === null || !shown ? null : rowOf(wordsOf(shown)[word][0]), column: null });
   showMenu();
 }
 
@@ -107,9 +102,9 @@ async function showMenu() {
   element["word-look"].disabled = false;
   element["word-others"].replaceChildren();
   try {
-    const others = await alternativesAt(start, translation, page);
+    const others = await alternativesAt(start, translation);
     if (shown === translation && chosen === word) element["word-others"].replaceChildren(...others);
-  } catch (error) { page.report(error); }
+  } catch (error) { complain(error); }
 }
 
 /** The cross attention between words, in the selected layers and heads. @param {Translation} translation */
@@ -118,26 +113,24 @@ const crossMap = (translation) => selectedMap(translation.maps.cross, state.site
 /** All the weight of a word's row goes to one source word. @param {number} word @param {number} column */
 function lookAt(word, column) {
   if (!shown) return;
-  if (state.site !== "cross") Object.assign(state, { site: "cross", layer: MEAN, head: MEAN });
+  if (state.site !== "cross") Object.assign(state, { site: "cross", layer: MEAN, head: MEAN, row: null, column: null, of: "intact" });
   setWeight(crossMap(shown), word, column, 1);
-  page.refresh();
+  askAgain();
 }
 
 function lockChosen() {
   if (!shown || chosen === null) return;
   const [start, end] = wordsOf(shown)[chosen];
   setLocks(start, end, isLocked([start, end]) ? [] : shown.ids);
-  page.refresh();
+  askAgain();
 }
 
 /** The model goes on after the next word, which takes the place of the deleted one. */
 function deleteChosen() {
   if (!shown || chosen === null) return;
   const spans = wordsOf(shown), [start, end] = spans[chosen], [, next] = spans[chosen + 1];
-  state.prefix = [...shown.ids.slice(0, start), ...shown.ids.slice(end, next)];
-  state.locks = []; // they were for other positions
   chosen = null;
-  page.refresh();
+  askAgain(beginWith([...shown.ids.slice(0, start), ...shown.ids.slice(end, next)], shown.ids));
 }
 
 // ---------------------------------------------------------------- typing
@@ -176,13 +169,11 @@ async function goOnFromTyped() {
   if (!translation || typed.trim() === translation.text) return;
   const text = keptText(translation.text, typed);
   try {
-    const question = { run: state.run, text: state.text, target: text };
+    const question = { run: subject.run, text: subject.source, target: text };
     const prefix = text ? (await latest("typed", (signal) => engine.attend(question, signal))).ids : [];
     if (shown !== translation) return; // what was typed belongs to an earlier translation
-    state.prefix = prefix;
-    state.locks = [];
-    page.refresh();
-  } catch (error) { page.report(error); }
+    askAgain(beginWith(prefix, translation.ids));
+  } catch (error) { complain(error); }
 }
 
 // ---------------------------------------------------------------- dragging
@@ -239,9 +230,7 @@ function listenToWordDrag() {
   paragraph.addEventListener("pointercancel", drop);
 }
 
-/** @param {Page} thePage */
-export function listenToTranslation(thePage) {
-  page = thePage;
+export function listenToTranslation() {
   element["word-lock"].addEventListener("click", lockChosen);
   element["word-delete"].addEventListener("click", deleteChosen);
   element["word-look"].addEventListener("change", () => {
@@ -278,7 +267,7 @@ export function listenToTranslation(thePage) {
     }
   });
   element.copy.addEventListener("click", async () => {
-    if (shown) page.say(label(await copied(shown.text) ? "copiedText" : "copyTextFailed"));
+    if (shown) say(label(await copied(shown.text) ? "copiedText" : "copyTextFailed"));
   });
   listenToWordDrag();
 }

@@ -18,6 +18,21 @@ export function signed(value) {
 /** Says that a translation is empty. The style sheet writes it, so that nobody copies or saves it as the translation. */
 export const sayNothing = () => make("span", { class: "nothing", lang: language, "data-says": label("wroteNothing") });
 
+/**
+ * Shows a translation word by word, and underlines the words that the other translation does not contain.
+ * @param {HTMLElement} paragraph @param {string} text @param {string | undefined} other
+ * @param {(word: string, i: number) => HTMLElement} itemOf makes the element of a word
+ */
+export function fillWords(paragraph, text, other, itemOf) {
+  const words = text.split(" "), others = new Set(other?.split(" ") ?? words);
+  paragraph.replaceChildren(...words.flatMap((word, i) => {
+    const item = itemOf(word, i);
+    item.classList.toggle("differs", !others.has(word));
+    return [...i ? [" "] : [], item];
+  }));
+  if (!text) paragraph.replaceChildren(sayNothing());
+}
+
 const MOST_TIMES = 1e6; // nobody reads more digits, and the number has more than 300 after 700 nats
 
 /** How many times a probability grows or shrinks if its logarithm changes by so many nats. @param {number} nats */

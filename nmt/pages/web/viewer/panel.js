@@ -8,7 +8,7 @@ import { bareLayout, drawHeatMap } from "../heat_map.js";
 import { decimal, fillTexts } from "../language.js";
 import { MEAN, choiceOf, choicesOf, columnOf, indicesOf, mapOf, strongest } from "../map.js";
 import { thumbnail } from "../thumbnail.js";
-import { isSpecial, plainText, splitMark, withoutMark } from "../words.js";
+import { isSpecial, plainText, sameLabels, splitMark, withoutMark } from "../words.js";
 import { STEPS, arrival, keyOf, kind, nameOf, pairs, runs, weightsOf } from "./data.js";
 import { label } from "./texts.js";
 import { activePlace, samePlace, view } from "./view.js";
@@ -196,8 +196,7 @@ export class Panel {
 
   /** Keeps the elements if only the weights have changed, so that focus and hover are not lost. @param {Side} side @param {string[]} texts */
   drawTokens(side, texts) {
-    const old = this.tokens[side];
-    if (texts.length === old.length && texts.every((text, i) => text === old[i].dataset.text)) return;
+    if (sameLabels(texts, this.tokens[side].map(({ dataset }) => dataset.text ?? ""))) return;
     this.tokens[side] = texts.map((text, index) => {
       const [mark, rest] = splitMark(text);
       return make("div", {

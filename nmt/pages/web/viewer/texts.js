@@ -1,11 +1,13 @@
 // @ts-check
 // Every label of the viewer in English and Vietnamese.
 
+import { GLOSSARY } from "../glossary.js";
 import { labelFrom } from "../language.js";
 
 /** @type {Record<string, Record<string, string>>} */
 const TEXTS = {
   en: {
+    ...GLOSSARY.en,
     title: "Attention maps", loading: "loading the maps …", old: "This page needs a browser from 2023 or later.", switch: "Tiếng Việt",
     selection: "Selection", sentence: "sentence", previousSentence: "previous sentence", nextSentence: "next sentence", ofRank: " (translation {0})",
     site: "site", unit: "unit", pieces: "pieces", words: "words", labeled: "rows labeled by", predicts: "predicted word", reads: "word read",
@@ -29,15 +31,16 @@ const TEXTS = {
     keySentence: "next or previous sentence", keyUnit: "switch between words and pieces", keyPin: "pin the focused word",
     keyLeave: "unpin; leave a menu, so that these keys work again", keyFilm: "play or stop the film", keyKeys: "show or hide this list", space: "space",
     encoder_self: "encoder_self", decoder_self: "decoder_self", cross: "cross", context: "context", mean: "mean",
-    glossary: "Glossary", termCross: "cross", aboutCross: "What the decoder, which writes the translation, looks at in the source sentence.",
+    termCross: "cross",
     termSelf: "encoder_self, decoder_self", aboutSelf: "What the words of one sentence look at in the same sentence.",
-    termHead: "head", aboutHead: "One of several attentions side by side in a layer; each has weights of its own.",
+    termHead: "head",
     termWeight: "weight", aboutWeight: "How much of its attention a row gives to a column; the weights of a row sum to 1.",
-    termPieces: "pieces", aboutPieces: "Words and parts of words, which the model reads and writes one at a time; ▁ marks the beginning of a word.",
-    termEnd: "</s>", aboutEnd: "The end of the sentence. The model stops once it predicts this.",
+    termPieces: "pieces",
+    termEnd: "</s>",
     termEntropy: "entropy", aboutEntropy: "How far a head spreads its weights: 0 nats is all weight on one column, and equal weights on n columns are ln n nats.",
   },
   vi: {
+    ...GLOSSARY.vi,
     title: "Bản đồ chú ý", loading: "đang nạp các bản đồ …", old: "Trang này cần trình duyệt từ năm 2023 trở đi.", switch: "English",
     selection: "Lựa chọn", sentence: "câu", previousSentence: "câu trước", nextSentence: "câu sau", ofRank: " (bản dịch {0})",
     site: "loại chú ý", unit: "đơn vị", pieces: "từ con", words: "từ", labeled: "nhãn của hàng", predicts: "từ được dự đoán", reads: "từ được đọc",
@@ -61,12 +64,12 @@ const TEXTS = {
     keySentence: "câu sau hoặc trước", keyUnit: "chuyển giữa từ và từ con", keyPin: "ghim từ đang chọn",
     keyLeave: "bỏ ghim; rời ô chọn để các phím này lại có tác dụng", keyFilm: "phát hoặc dừng phim", keyKeys: "hiện hoặc ẩn danh sách này", space: "phím cách",
     encoder_self: "tự chú ý ở bộ mã hóa", decoder_self: "tự chú ý ở bộ giải mã", cross: "chú ý chéo", context: "ngữ cảnh", mean: "trung bình",
-    glossary: "Bảng thuật ngữ", termCross: "chú ý chéo", aboutCross: "Những chỗ trong câu nguồn mà bộ giải mã (phần viết ra bản dịch) nhìn vào.",
+    termCross: "chú ý chéo",
     termSelf: "tự chú ý", aboutSelf: "Những chỗ mà các từ của một câu nhìn vào trong chính câu đó.",
-    termHead: "đầu chú ý", aboutHead: "Một trong nhiều cơ chế chú ý chạy song song trong một tầng; mỗi đầu có trọng số riêng.",
+    termHead: "đầu chú ý",
     termWeight: "trọng số", aboutWeight: "Một hàng dành bao nhiêu phần chú ý cho một cột; các trọng số của một hàng có tổng bằng 1.",
-    termPieces: "từ con", aboutPieces: "Từ hoặc một phần của từ; mô hình đọc và viết từng từ con một. ▁ đánh dấu chỗ bắt đầu một từ.",
-    termEnd: "</s>", aboutEnd: "Dấu kết thúc câu. Khi dự đoán nó, mô hình dừng lại.",
+    termPieces: "từ con",
+    termEnd: "</s>",
     termEntropy: "entropy", aboutEntropy: "Đầu chú ý dàn trải trọng số đến mức nào: 0 nat là dồn hết vào một cột, trọng số bằng nhau trên n cột là ln n nat.",
   },
 };

@@ -40,15 +40,16 @@ export function openSecond() {
 
 export function writeView() {
   const { line, rank } = pairs[view.pair], [first, second] = view.wishes, { pinned } = view;
-  writeAnchor(new URLSearchParams(Object.entries({
+  const anchor = new URLSearchParams(Object.entries({
     sentence: line, ...rank > 1 ? { rank } : {}, site: view.site, layer: first.layer, head: first.head,
     ...runs.length > 1 ? { run: first.run + 1 } : {},
     ...view.unit !== "pieces" ? { unit: view.unit } : {},
     ...view.rows !== "predicts" ? { rows: view.rows } : {},
     ...pinned ? { [pinned.side === "target" ? "word" : "source"]: pinned.index + 1 } : {},
     ...view.compare ? { compare: [second.run + 1, second.layer, second.head].join(".") } : {},
-  }).map(([name, value]) => [name, String(value)])));
-  element.language.href = `?lang=${otherLanguage}${location.hash}`;
+  }).map(([name, value]) => [name, String(value)]));
+  writeAnchor(anchor);
+  element.language.href = `?lang=${otherLanguage}#${anchor}`;
 }
 
 /** Takes the view from the address. A value that is not a number or is out of range is ignored. */
