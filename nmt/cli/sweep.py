@@ -10,6 +10,7 @@ import logging
 import os
 import pkgutil
 import re
+import shlex
 import signal
 import sys
 import time
@@ -140,7 +141,8 @@ def run_sweep(name: str, run: str, after_sweep: str | None, run_directory: str |
         finally:
             records = sorted([*records, *map(_read, folder.glob("*.json"))])
             if after_sweep and records and rank() == 0:
-                print(pkgutil.resolve_name(after_sweep)(records))
+                command = shlex.join(["python", "-m", f"nmt.{name}", *arguments])
+                print(pkgutil.resolve_name(after_sweep)(records, command))
     return max((record.exit_code for record in records), default=0, key=lambda code: (code == 1, code))
 
 

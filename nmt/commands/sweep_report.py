@@ -10,10 +10,11 @@ from nmt.runs.directory import RunDirectory
 from nmt.scoring.score_table import run_system, write_comparison
 
 
-def sweep_report(records: Sequence[JobRecord]) -> str:
+def sweep_report(records: Sequence[JobRecord], command: str) -> str:
     """Writes the comparison to the sweep's folder, and returns it with the reason for each job that has no result.
 
-    A run whose references differ from those of the first run has no result either.
+    `command` is that of the sweep, which the comparison records. A run whose references differ from those of the first
+    run has no result either.
     """
     columns = varying_overrides(records)
     systems, without_result, references, compared, split = [], {}, None, list[Path](), ""
@@ -27,9 +28,8 @@ def sweep_report(records: Sequence[JobRecord]) -> str:
         try:
             settings = validated(RunSettings, run.config())
             split = "test" if settings.data.test else "valid"
-            device = (
-                "cpu" if settings.trainer.accelerator == "cpu" else "auto"
-            )  # the device on which the run was scored
+            # The device on which the run was scored.
+            device = "cpu" if settings.trainer.accelerator == "cpu" else "auto"
             system, references = run_system(run.path, device, split, differing, references)
             systems.append(system)
             compared.append(run.path)
@@ -38,7 +38,8 @@ def sweep_report(records: Sequence[JobRecord]) -> str:
     if references is None:
         return "\n".join(["No job has a result:", "", *(f"- {job}: {why}" for job, why in without_result.items())])
     test_set = {"split": split}
-    return write_comparison(systems, references, compared[0].parent, without_result, test_set=test_set).printed()
+    out = compared[0].parent
+    return write_comparison(systems, references, out, without_result, command=command, test_set=test_set).printed()
 
 
 def varying_overrides(records: Sequence[JobRecord]) -> dict[str, list[str]]:

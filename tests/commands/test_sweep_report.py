@@ -7,6 +7,7 @@ import pytest
 from nmt.commands.sweep_report import sweep_report, varying_overrides
 from nmt.config.job import JobRecord
 from nmt.errors import Mistake
+from nmt.files import read_json
 from nmt.runs.directory import RunDirectory
 
 
@@ -30,7 +31,7 @@ def test_the_columns_are_what_differs_between_the_jobs(records: list[JobRecord])
 
 
 def test_jobs_without_a_result_are_listed_with_the_reason(records: list[JobRecord]) -> None:
-    lines = sweep_report(records).splitlines()
+    lines = sweep_report(records, "nmt train -m seed=1,2").splitlines()
     assert lines[0] == "No job has a result:"
     assert len(lines) == 2 + 11
     assert lines[5] == "- job 3, seed 3: Unknown key 'a|b'."
@@ -52,5 +53,10 @@ def test_runs_are_compared_on_the_device_on_which_they_were_scored(
     run = RunDirectory(trained)
     config = run.config()
     run.write_config({**config, "trainer": {**config["trainer"], "accelerator": accelerator}})
-    sweep_report([JobRecord(0, str(trained), [], 0, "")])
+    sweep_report([JobRecord(0, str(trained), [], 0, "")], "nmt train -m seed=1,2")
     assert asked == [device]
+
+
+def test_the_comparison_records_the_command_of_the_sweep(trained: Path) -> None:
+    sweep_report([JobRecord(0, str(trained), [], 0, "")], "nmt train -m seed=1,2")
+    assert read_json(trained.parent / "comparison.json")["command"] == "nmt train -m seed=1,2"
