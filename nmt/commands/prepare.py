@@ -8,7 +8,7 @@ from pathlib import Path
 from nmt.commands.prepare_settings import PrepareSettings
 from nmt.config.direction import Direction
 from nmt.config.job import Job
-from nmt.config.schema import EMBEDDED
+from nmt.config.schema import EMBEDDED, RunSettings, validated
 from nmt.data.corpus import check_files, iter_pairs, matching_prefixes, read_pairs, training_files
 from nmt.data.inspection import NEW_TONE_MARKS, OLD_TONE_MARKS, Inspection, Seen, checks, inspect
 from nmt.data.seen_texts import SeenTexts
@@ -18,7 +18,7 @@ from nmt.tables import Table
 from nmt.text.compressed import opened
 from nmt.text.normalize import without_punctuation
 from nmt.training.preparation import may_shrink
-from nmt.training.start_from import inherited_tokenizers, pretrained_run
+from nmt.training.start_from import inherited, inherited_tokenizers, pretrained_run
 from nmt.training.translation import check_boundaries, parallel_corpora
 
 logger = logging.getLogger(__name__)
@@ -86,8 +86,12 @@ def _report(job: Job[PrepareSettings]) -> None:
     settings = settings.model_copy(update={"data": settings.data.model_copy(update={"train": train})})
     direction, tests = settings.direction, dict.fromkeys(settings.data.held_out.values())
     check_files([*train, *tests], direction)
-    check_boundaries(settings, Path(str(settings.cache_dir)))
     start = pretrained_run(settings, Path(settings.run_dir))
+    if start is not None:
+        config = {key: value for key, value in job.config.items() if key in RunSettings.model_fields}
+        context = validated(RunSettings, inherited(config, job.given, start)).context
+        settings = settings.model_copy(update={"context": context})
+    check_boundaries(settings, Path(str(settings.cache_dir)))
     cache = cache_folder(settings.cache_dir)
     held_out = {
         prefix: {without_punctuation(line) for side in read_pairs(prefix, direction) for line in side if line}

@@ -17,7 +17,7 @@ def sweep_report(records: Sequence[JobRecord], command: str) -> str:
     run has no result either.
     """
     columns = varying_overrides(records)
-    systems, without_result, references, compared, split = [], {}, None, list[Path](), ""
+    systems, without_result, references, compared = [], {}, None, list[tuple[Path, str]]()
     for index, record in enumerate(records):
         differing = {key: values[index] for key, values in columns.items()}
         run = RunDirectory(Path(record.folder))
@@ -30,16 +30,17 @@ def sweep_report(records: Sequence[JobRecord], command: str) -> str:
             split = "test" if settings.data.test else "valid"
             # The device on which the run was scored.
             device = "cpu" if settings.trainer.accelerator == "cpu" else "auto"
-            system, references = run_system(run.path, device, split, differing, references)
+            system, references = run_system(run.path, device, split, differing, references, command=command)
             systems.append(system)
-            compared.append(run.path)
+            compared.append((run.path, split))
         except Mistake as error:
             without_result[name] = f"not compared: {error}"
     if references is None:
         return "\n".join(["No job has a result:", "", *(f"- {job}: {why}" for job, why in without_result.items())])
-    test_set = {"split": split}
-    out = compared[0].parent
-    return write_comparison(systems, references, out, without_result, command=command, test_set=test_set).printed()
+    path, split = compared[0]
+    return write_comparison(
+        systems, references, path.parent, without_result, command=command, test_set={"split": split}
+    ).printed()
 
 
 def varying_overrides(records: Sequence[JobRecord]) -> dict[str, list[str]]:

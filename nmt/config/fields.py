@@ -48,7 +48,7 @@ def seconds_of(duration: str) -> float:
     days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
     total = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds).total_seconds()
     if not total:
-        raise Mistake(f"'{duration}' is no time: give a duration such as 90s, 30m, 4h or 00:04:00:00.")
+        raise Mistake(f"'{duration}' must be longer than 0 seconds, such as 90s, 30m, 4h or 00:04:00:00.")
     return total
 
 

@@ -47,7 +47,7 @@ def check_size(config: Config) -> None:
         number = sum(len(value) for value in leaves(config).values() if isinstance(value, list))
         raise Mistake(
             f"The configuration has lists with {number:,} entries, more than a run directory may hold: join the files "
-            "of data.train, as in cat shards/*.en > train.en."
+            "of data.train, both sides in the same order, as in cat shards/*.en > train.en; cat shards/*.vi > train.vi."
         ) from error
 
 

@@ -66,7 +66,7 @@ def extract(archive: Path, folder: Path, most_bytes: int) -> list[Path]:
 
 @contextmanager
 def _reading(archive: Path) -> Iterator[None]:
-    """Turns an error of the library that reads the archive into Mistake; what else is done has its own errors."""
+    """Turns an error of the library that reads the archive into Mistake."""
     try:
         yield
     except Mistake:  # a ValueError, too

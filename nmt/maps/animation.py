@@ -70,8 +70,8 @@ def draw_films(
                 look = drawing.look(site, first.line, first.rank, detail=detail)
                 frames = heat_map_frames(
                     np.stack([selected(item.weights, layer, head) for item in maps]),
-                    source_labels=maps[0].columns,
-                    target_labels=maps[0].rows,
+                    column_labels=maps[0].columns,
+                    row_labels=maps[0].rows,
                     titles=[f"Step {step}: {look.title[0].lower()}{look.title[1:]}" for step in map(_step, folders)],
                     look=look._replace(dpi=min(look.dpi, _DPI)),
                 )

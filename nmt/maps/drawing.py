@@ -200,10 +200,10 @@ def draw_pictures(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequenc
                 look = drawing.look(site, sentence.line, sentence.rank, detail=detail)
                 try:
                     if drawing.grid:
-                        picture = heat_map_grid(weights, source_labels=columns, target_labels=rows, look=look)
+                        picture = heat_map_grid(weights, column_labels=columns, row_labels=rows, look=look)
                     else:
                         one_map = selected(weights, layer, head)
-                        picture = heat_map(one_map, source_labels=columns, target_labels=rows, look=look)
+                        picture = heat_map(one_map, column_labels=columns, row_labels=rows, look=look)
                 except Mistake as error:
                     refused = str(error)
                     logger.warning("%s is not drawn: %s", name, error)

@@ -174,8 +174,8 @@ class Panel(NamedTuple):
     name: str
     """What distinguishes it from the others; it is written below the map."""
     weights: Float[np.ndarray, "target source"]
-    source_labels: Sequence[str]
-    target_labels: Sequence[str]
+    column_labels: Sequence[str]
+    row_labels: Sequence[str]
 
 
 class _Size(NamedTuple):
@@ -195,17 +195,17 @@ def _size_for(longest: int, look: Look) -> _Size:
 
 def heat_map(
     weights: Float[np.ndarray, "target source"],
-    source_labels: Sequence[str],
-    target_labels: Sequence[str],
+    column_labels: Sequence[str],
+    row_labels: Sequence[str],
     look: Look,
 ) -> Picture:
-    """Draws one map: the source along the top, the target down the left side, and a square cell for each pair.
+    """Draws one map: columns labeled along the top, rows down the left side, and a square cell for each pair.
 
     A cell of weight 0 is white. Longer sentences get smaller cells. Raises Mistake if the map is empty, or if the
     width is too small.
     """
-    _check_labels(weights.shape, source_labels, target_labels)
-    draw = partial(_figure, weights[None, None], (source_labels, target_labels), look)
+    _check_labels(weights.shape, column_labels, row_labels)
+    draw = partial(_figure, weights[None, None], (column_labels, row_labels), look)
     figure, size = _fitted(draw, weights.shape[1], look, size=_size_for(max(weights.shape), look))
     if size.cell < _LETTER:
         least = _least_width(draw, smallest=_Size(_LETTER, _PRINT))
@@ -218,8 +218,8 @@ def heat_map(
 
 def heat_map_grid(
     weights: Float[np.ndarray, "layers heads target source"],
-    source_labels: Sequence[str],
-    target_labels: Sequence[str],
+    column_labels: Sequence[str],
+    row_labels: Sequence[str],
     look: Look,
 ) -> Picture:
     """Draws the maps of all heads of a site: a row of maps for each layer, with one color scale.
@@ -227,8 +227,8 @@ def heat_map_grid(
     The maps in the first row and in the first column are labeled, unless the given width is too small for that. Raises
     Mistake if the maps are empty, or if the width is too small.
     """
-    _check_labels(weights.shape[2:], source_labels, target_labels)
-    draw = partial(_figure, weights, (source_labels, target_labels), look)
+    _check_labels(weights.shape[2:], column_labels, row_labels)
+    draw = partial(_figure, weights, (column_labels, row_labels), look)
     columns = weights.shape[1] * weights.shape[3]
     figure, size = _fitted(draw, columns, look, size=_Size(_GRID_CELL, _PRINT))
     if size.cell < _LETTER:
@@ -249,7 +249,7 @@ def heat_maps_side_by_side(panels: Sequence[Panel], look: Look) -> Picture:
     is too small.
     """
     for panel in panels:
-        _check_labels(panel.weights.shape, panel.source_labels, panel.target_labels)
+        _check_labels(panel.weights.shape, panel.column_labels, panel.row_labels)
     columns = sum(panel.weights.shape[1] for panel in panels)
     longest = max(max(panel.weights.shape) for panel in panels)
     draw = partial(_figure_of_panels, panels, look)
@@ -264,8 +264,8 @@ def heat_maps_side_by_side(panels: Sequence[Panel], look: Look) -> Picture:
 
 def heat_map_frames(
     weights: Float[np.ndarray, "frames target source"],
-    source_labels: Sequence[str],
-    target_labels: Sequence[str],
+    column_labels: Sequence[str],
+    row_labels: Sequence[str],
     titles: Sequence[str],
     look: Look,
 ) -> list[Image.Image]:
@@ -273,11 +273,11 @@ def heat_map_frames(
 
     Raises Mistake if the maps are empty.
     """
-    _check_labels(weights.shape[1:], source_labels, target_labels)
+    _check_labels(weights.shape[1:], column_labels, row_labels)
     # One figure is drawn for all frames, with room for the longest title: only the title and the colors change.
     look = look._replace(title=max(titles, key=len), width=None, max_weight=_most(look, weights))
     size = _size_for(max(weights.shape[1:]), look)
-    figure = _figure(weights[:1, None], (source_labels, target_labels), look, size=size)
+    figure = _figure(weights[:1, None], (column_labels, row_labels), look, size=size)
     picture, axes = Picture(figure, width=None), figure.axes[0]
     frames = []
     for map_of_frame, title in zip(weights, titles, strict=True):
@@ -290,19 +290,19 @@ def heat_map_frames(
 def draw_on(
     axes: Axes,
     weights: Float[np.ndarray, "target source"],
-    source_labels: Sequence[str],
-    target_labels: Sequence[str],
+    column_labels: Sequence[str],
+    row_labels: Sequence[str],
     look: Look,
 ) -> None:
     """Draws one map with labels, names and a color bar on axes that the caller has placed.
 
     Raises Mistake if the map is empty.
     """
-    _check_labels(weights.shape, source_labels, target_labels)
+    _check_labels(weights.shape, column_labels, row_labels)
     size = _size_for(max(weights.shape), look)
     most = _most(look, weights)
     image = axes.imshow(weights, cmap=look.palette or COLORS, vmin=0, vmax=most)
-    _label(axes, source_labels, target_labels, size=size.font, fonts=look.fonts)
+    _label(axes, column_labels, row_labels, size=size.font, fonts=look.fonts)
     _name_sides(axes, look, size.font)
     _write_title(axes, look, size.font)
     bar = axes.figure.colorbar(image, ax=axes, shrink=0.8, label="weight")
@@ -314,11 +314,10 @@ def _most(look: Look, *maps: np.ndarray) -> float:
     return float(look.max_weight or max(*(weights.max() for weights in maps), 1e-6))
 
 
-def _check_labels(shape: Sequence[int], source_labels: Sequence[str], target_labels: Sequence[str]) -> None:
-    if tuple(shape) != (len(target_labels), len(source_labels)):
+def _check_labels(shape: Sequence[int], column_labels: Sequence[str], row_labels: Sequence[str]) -> None:
+    if tuple(shape) != (len(row_labels), len(column_labels)):
         raise ValueError(
-            f"A map of shape {tuple(shape)} does not fit {len(target_labels)} row and {len(source_labels)} column "
-            "labels."
+            f"A map of shape {tuple(shape)} does not fit {len(row_labels)} row and {len(column_labels)} column labels."
         )
     if 0 in shape:
         raise Mistake("The map has only <s> and </s> on one side, so nothing is left of it: use special=true.")
@@ -399,8 +398,8 @@ def _figure_of_panels(panels: Sequence[Panel], look: Look, size: _Size) -> Figur
     for number, (panel, across) in enumerate(zip(panels, widths, strict=True)):
         axes = figure.add_axes((0, 0, 1, 1))
         image = axes.imshow(panel.weights, cmap=look.palette or COLORS, vmin=0, vmax=most, aspect="auto")
-        rows_named = number > 0 and list(panel.target_labels) == list(panels[number - 1].target_labels)
-        _label(axes, panel.source_labels, () if rows_named else panel.target_labels, size=size.font, fonts=look.fonts)
+        rows_named = number > 0 and list(panel.row_labels) == list(panels[number - 1].row_labels)
+        _label(axes, panel.column_labels, () if rows_named else panel.row_labels, size=size.font, fonts=look.fonts)
         # About 0.6 of the font size is the mean width of a letter.
         name = textwrap.fill(panel.name, max(int(across * 72 / (0.6 * size.font)), 16), break_long_words=False)
         written = axes.annotate(
@@ -461,15 +460,15 @@ def _write_title(axes: Axes, look: Look, font: float) -> None:
 
 
 def _label(
-    axes: Axes, source_labels: Sequence[str], target_labels: Sequence[str], *, size: float, fonts: Sequence[str]
+    axes: Axes, column_labels: Sequence[str], row_labels: Sequence[str], *, size: float, fonts: Sequence[str]
 ) -> None:
     """Writes the labels of rows and columns, unless their size is 0, and draws the grid lines."""
     # A label is plain text: two dollar signs do not enclose a formula.
     text: dict[str, Any] = {"fontsize": size, "fontfamily": fonts, "color": _INK, "parse_math": False}
-    sources, targets = (labels if size else () for labels in (source_labels, target_labels))
+    above, beside = (labels if size else () for labels in (column_labels, row_labels))
     axes.xaxis.tick_top()
-    axes.set_xticks(range(len(sources)), sources, rotation=45, ha="left", va="bottom", rotation_mode="anchor", **text)
-    axes.set_yticks(range(len(targets)), targets, **text)
+    axes.set_xticks(range(len(above)), above, rotation=45, ha="left", va="bottom", rotation_mode="anchor", **text)
+    axes.set_yticks(range(len(beside)), beside, **text)
     axes.tick_params(length=0, pad=4)
     rows, columns = axes.get_images()[0].get_size()
     # Draw the grid as plain lines: a grid of minor ticks would take most of the drawing time.

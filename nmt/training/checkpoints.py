@@ -138,12 +138,14 @@ def check_readable(content: io.BytesIO, checkpoint: dict[str, Any]) -> None:
     except pickle.UnpicklingError as error:
         states = [(f"the callback {name}", state) for name, state in checkpoint.get("callbacks", {}).items()]
         states += [(name, checkpoint.get(key)) for name, key in _STATES.items()]
-        culprit = next((name for name, state in states if not _is_readable(state)), "the run")
-        raise CheckFailed(
-            f"The state of {culprit} contains more than tensors, numbers, text, lists and dictionaries, so no "
-            "checkpoint could be read again. Make its state_dict() return only those, and start over with "
-            "overwrite=true."
-        ) from error
+        for name, state in states:
+            if not _is_readable(state):
+                raise CheckFailed(
+                    f"The state of {name} contains more than tensors, numbers, text, lists and dictionaries, so no "
+                    "checkpoint could be read again. Make its state_dict() return only those, and start over with "
+                    "overwrite=true."
+                ) from error
+        raise
 
 
 def _is_readable(state: Any) -> bool:

@@ -3,13 +3,15 @@
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path, PurePath
 from urllib.parse import urlsplit
 
 from lightning import Trainer
+from lightning.fabric.plugins.environments.lightning import LightningEnvironment
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import Callback, Timer
 from lightning.pytorch.loggers import Logger
@@ -20,6 +22,7 @@ from nmt.config.nodes import Node, check_arguments, make
 from nmt.config.schema import LoopSettings
 from nmt.errors import CheckFailed, Mistake
 from nmt.paths import check_writable
+from nmt.training.averaging import EMAWeightAveraging
 
 _EXTRAS = ("wandb", "mlflow")
 """Loggers that need a package; package and extra have the logger's name."""
@@ -60,29 +63,32 @@ def check_extensions(settings: LoopSettings) -> None:
                     f"logger.{name}.{key} is '{value}', outside the folder of the run's logs: leave it out, or make it "
                     "a relative path."
                 )
-    if settings.callbacks:
-        # Lightning refuses some callbacks beside those that nmt needs, such as a second Timer or a bar of its own.
-        with callback_errors():
+    if callbacks := build_callbacks(settings.callbacks):
+        _check_together(callbacks, settings.ema_decay)
+
+
+def _check_together(callbacks: Sequence[Callback], ema_decay: float | None) -> None:
+    """Raises Mistake if Lightning refuses some of the user's callbacks beside those that nmt needs.
+
+    For example, a second Timer, or a progress bar of their own.
+    """
+    own = [Timer(verbose=False), *([] if ema_decay is None else [EMAWeightAveraging(ema_decay)])]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # such as that there is an unused GPU
             Trainer(
                 accelerator="cpu",
                 devices=1,
+                plugins=[LightningEnvironment()],  # whatever has started this process
                 logger=False,
                 enable_progress_bar=False,
                 enable_model_summary=False,
-                callbacks=[Timer(verbose=False), *build_callbacks(settings.callbacks)],
+                callbacks=[*own, *callbacks],
             )
-
-
-@contextmanager
-def callback_errors() -> Iterator[None]:
-    """Turns Lightning's refusal of a user's callbacks into Mistake."""
-    try:
-        yield
-    except Mistake:
-        raise
     except (MisconfigurationException, RuntimeError) as error:
         raise Mistake(
-            f"Lightning refuses what callbacks contains ({' '.join(str(error).split()).rstrip('.')}): leave it out."
+            f"Lightning refuses the callbacks of this command ({' '.join(str(error).split()).rstrip('.')}): leave out "
+            "the callback that it names."
         ) from error
 
 

@@ -107,28 +107,31 @@ def resumed_config(job: Job[Any], stored: Config, metrics: Config, path: Path) -
 
 
 def check_experiment(job: Job[Any], stored: Config, asked: Config) -> None:
-    """Raises Mistake if the experiment of the command is for another model or corpus than the run to resume.
+    """Raises Mistake if a command with experiment= is for another model or corpus than the run to resume.
 
     Logs a warning if others of its settings differ: the run may have been started with settings besides those of the
     experiment, and keeps them. `asked` are those that it changed by itself.
     """
+    given = set(job.given)
+    if "trainer.max_steps" in given:
+        given.add("schedule.steps")  # which follows it, and keeps its former value; see resumed_config
     differing = [
         key
         for name, value in stored.items()
         for key in _ungrouped_keys(name, job.config.get(name), value)
         if value_at(job.config, key) not in (value_at(stored, key), asked.get(key, value_at(stored, key)))
-        and not any(f"{key}.".startswith(f"{given}.") for given in job.given)
+        and not any(f"{key}.".startswith(f"{other}.") for other in given)
     ]
     for key in ("model._target_", "data.name"):
         if key in differing:
             raise Mistake(
-                f"The experiment has {key}={value_at(job.config, key)}, but the run to resume has "
-                f"{value_at(stored, key)}: leave out experiment=, or start a new run."
+                f"With experiment=, this command has {key}={value_at(job.config, key)}, but the run to resume has "
+                f"{value_at(stored, key)}: leave out experiment=, or repeat the settings that the run was started with."
             )
     if differing:
         more = f" and {len(differing) - 3} other settings" if len(differing) > 3 else ""
         logger.warning(
-            "The experiment differs from the run to resume in %s%s: the run keeps its own.",
+            "With experiment=, this command differs from the run to resume in %s%s: the run keeps its own.",
             ", ".join(differing[:3]),
             more,
         )
@@ -193,8 +196,11 @@ def same_steps(config: Config, batches: int, processes: int) -> Config:
 
 
 def check_corpora(before: Mapping[str, str], now: Mapping[str, str]) -> None:
-    """Raises Mistake if the SHA-256 of a corpus file has changed since the run was started."""
+    """Raises Mistake if the SHA-256 of a corpus file has changed since the run was started, or if a PREFIX.doc is new
+    or gone.
+    """
     changed = [name for name, digest in now.items() if before.get(name, digest) != digest]
+    changed += [name for name in sorted(before.keys() ^ now.keys()) if before and name.endswith(".doc")]
     if changed:
         raise Mistake(f"{changed[0]} has changed since the run was started; restore the file, or start a new run.")
 

@@ -105,8 +105,8 @@ class OptimizerStep(LightningModule):
 
         # Finite? If only the factor of the loss scaler is too large, the scaler skips the step itself, in
         # `optimizer.step`, and lowers the factor.
-        is_too_large = scaler is not None and scale > 1 and math.isfinite(loss)
-        if (math.isfinite(norm) and math.isfinite(loss)) or is_too_large:
+        scaler_may_skip = scaler is not None and scale > 1
+        if math.isfinite(loss) and (math.isfinite(norm) or scaler_may_skip):
             # Clip. One multiplication divides and clips; the 1e-6 is that of torch.nn.utils.clip_grad_norm_.
             clip = 1.0 if self.clips_by_value else min(1.0, self.clip_limit / (norm + 1e-6))
             torch._foreach_mul_(gradients, factor * clip)
@@ -119,10 +119,11 @@ class OptimizerStep(LightningModule):
             self.skipped_steps = skip_or_stop(error, self.max_skipped_steps)
             if scaler is None:
                 self.zero_grad(set_to_none=True)
-            else:  # which skips a step only if it finds such gradients, and needs some
+            else:  # the loss scaler skips a step only if a gradient is not finite
                 torch._foreach_mul_(gradients, math.nan)
 
-        # Update the weights. A skipped step has no gradients, so it changes nothing, but it counts as a step.
+        # Update the weights. A skipped step changes nothing, because it has no gradients or because the loss scaler
+        # skips it, but it counts as a step.
         with self._without_autocast():
             optimizer.step()
         # A plateau schedule follows the validations instead; see stopping.FollowPlateau.

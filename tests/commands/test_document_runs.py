@@ -78,6 +78,9 @@ def test_preparation_and_training_read_the_same_documents(
     corpora.training_rows(job("train", **given).settings, tokenizers, tmp_path / "cache")
     assert [*(tmp_path / "cache" / "datasets").iterdir()] == made
     assert {Path(name).suffix for name in corpora.hashes(tmp_path / "cache")} == {".en", ".vi", ".doc"}
+    data = {key: value for key, value in given.items() if not key.startswith("context")}
+    prepare(job("prepare", run_dir=tmp_path / "new", start_from="hierarchical", **data))
+    assert len([*(tmp_path / "cache" / "datasets").iterdir()]) == len(made)  # the context is that of the other run
 
 
 def test_a_document_run_hands_its_context_on(job: Callable[..., Job], inside: Path, tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_runs_are_compared_on_the_device_on_which_they_were_scored(
     """Scores of another device would not be up to date."""
     asked = []
 
-    def compared(path: Path, device: str, *_: object) -> None:
+    def compared(path: Path, device: str, *_: object, **__: object) -> None:
         asked.append(device)
         raise Mistake("It cannot be compared.")
 

@@ -61,10 +61,6 @@ def test_the_record_says_what_was_scored_by_which_command(evaluated: tuple[Loade
     assert record["test_set"] == {"split": "valid", "source": source, "references": [reference]}
     own = own_test_set(run, source, [reference])
     assert own.origin == {"split": None, "source": source, "references": [reference]}
-    # Records of the time before these two entries are still read.
-    older = {key: value for key, value in record.items() if key not in ("command", "test_set")}
-    (test_set.out / "scores.json").write_text(json.dumps(older), encoding="utf-8")
-    assert stored_scores(run, test_set) is not None
 
 
 def test_scores_are_used_if_nothing_has_changed(

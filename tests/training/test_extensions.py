@@ -309,11 +309,11 @@ def test_what_is_no_callback_is_refused(job: Callable[..., Job]) -> None:
     [
         (
             {"+callbacks__bar": "{_target_: lightning.pytorch.callbacks.RichProgressBar}"},
-            r"^Lightning refuses what callbacks contains \(Trainer was configured with `enable_progress_bar=False` but",
+            r"^Lightning refuses the callbacks of this command \(Trainer was configured with `enable_progress",
         ),
         (
             {"+callbacks__clock": "{_target_: lightning.pytorch.callbacks.Timer, duration: null}"},
-            r"^Lightning refuses what callbacks contains \(.*: leave it out\.$",
+            r"^Lightning refuses the callbacks of this command \(.*: leave out the callback that it names\.$",
         ),
         (
             {"logger": "csv", "logger__csv__name": "/elsewhere"},

@@ -74,11 +74,13 @@ def test_an_experiment_for_another_run_is_not_ignored(caplog: pytest.LogCaptureF
 
     stored = stored_keys(composed("experiment=tears_iwslt15", "model.dropout=0.2").config)
     resumed_config(composed("experiment=tears_iwslt15", "model.dropout=0.2"), stored, {}, Path("run"))
-    assert caplog.text == ""
+    cosine = stored_keys(composed("experiment=sample").config)
+    resumed_config(composed("experiment=sample", "trainer.max_steps=2000"), cosine, {}, Path("run"))
+    assert "experiment" not in caplog.text
     assert resumed_config(composed("experiment=iwslt15_best"), stored, {}, Path("run")) == stored
-    assert re.search(r"The experiment differs from the run to resume in \S+, \S+, \S+ and \d+ other set", caplog.text)
+    assert re.search(r"this command differs from the run to resume in \S+, \S+, \S+ and \d+ other set", caplog.text)
     with pytest.raises(
-        Mistake, match=r"^The experiment has model\._target_=nmt\.models\.Luong, but the run to resume has "
+        Mistake, match=r"^With experiment=, this command has model\._target_=nmt\.models\.Luong, but the run"
     ):
         resumed_config(composed("experiment=luong2015_local_p"), stored, {}, Path("run"))
 

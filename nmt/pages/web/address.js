@@ -13,7 +13,7 @@ function drop() {
   waiting = null;
 }
 
-/** Reads the address, which whoever follows a link has changed: what waits to be written belongs to the view before. */
+/** Reads the address. Drops a pending write, which belongs to the previous view. */
 export function readAnchor() {
   drop();
   return new URLSearchParams(location.hash.slice(1));

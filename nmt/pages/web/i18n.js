@@ -109,7 +109,7 @@ const TEXTS = {
     you: "you", model: "the model", diagonal: "the diagonal", aer: "alignment error rate", precision: "precision",
     recall: "recall", guessed: "{0} – {1}", sureLink: "sure link", possibleLink: "possible link", noLink: "no link",
     pictureLarge: "The picture is too large for this browser; save the drawing (SVG) instead.", noRuns: "The server cannot load any of its runs now; see its log, then reload this page.",
-    typed: "Press Enter to translate", waiting: "translating … (Esc stops it)", stopped: "Stopped.", dropped: "Your changes belonged to the previous translation, so they are gone. The browser's Back button brings them back.", failed: "The server cannot be reached. Check that nmt.serve is still running, and try again.",
+    typed: "Press Enter to translate", waiting: "translating … (Esc stops it)", stopped: "Stopped.", dropped: "Changes that belonged to the previous translation are gone. The browser's Back button brings them back.", failed: "The server cannot be reached. Check that nmt.serve is still running, and try again.",
     failedAtStart: "The server cannot be reached. Check that nmt.serve is running, then reload this page.",
   },
   vi: {
@@ -215,7 +215,7 @@ const TEXTS = {
     you: "bạn", model: "mô hình", diagonal: "đường chéo", aer: "tỉ lệ lỗi (AER)", precision: "độ chính xác (precision)",
     recall: "độ phủ (recall)", guessed: "{0} – {1}", sureLink: "liên kết chắc chắn", possibleLink: "liên kết có thể có", noLink: "không có liên kết",
     pictureLarge: "Ảnh quá lớn đối với trình duyệt này; hãy lưu hình vẽ (SVG).", noRuns: "Hiện máy chủ không nạp được mô hình nào; hãy xem nhật ký của máy chủ, rồi tải lại trang này.",
-    typed: "Nhấn Enter để dịch", waiting: "đang dịch … (nhấn Esc để dừng)", stopped: "Đã dừng.", dropped: "Các thay đổi của bạn thuộc về bản dịch trước nên không còn ở đây. Nút Quay lại của trình duyệt sẽ đưa chúng trở lại.", failed: "Không kết nối được với máy chủ. Hãy xem nmt.serve có còn chạy không, rồi thử lại.",
+    typed: "Nhấn Enter để dịch", waiting: "đang dịch … (nhấn Esc để dừng)", stopped: "Đã dừng.", dropped: "Những thay đổi thuộc về bản dịch trước không còn nữa. Nút Quay lại của trình duyệt sẽ đưa chúng trở lại.", failed: "Không kết nối được với máy chủ. Hãy xem nmt.serve có còn chạy không, rồi thử lại.",
     failedAtStart: "Không kết nối được với máy chủ. Hãy xem nmt.serve có đang chạy không, rồi tải lại trang này.",
   },
 };

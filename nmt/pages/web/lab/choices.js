@@ -1,5 +1,5 @@
 // @ts-check
-// The controls that choose runs, attention, layers, heads and the search, filled with what there is.
+// The controls that choose runs, attention, layers, heads and the search, filled with what the runs offer.
 
 import { element, fillSelect, fitHeight } from "../dom.js";
 import { label } from "../i18n.js";

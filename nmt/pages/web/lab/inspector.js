@@ -35,7 +35,7 @@ export function placeName({ site, layer, head } = selectedPlace()) {
 const isNumber = (/** @type {string | number} */ value) => Number.isFinite(Number(value));
 /** @param {Edit} edit */
 function textOf({ says: [name, ...values], place }) {
-  // A setting is kept by the name of its label; a link from before that has the label itself, which `label` leaves as it is.
+  // A setting is kept by the name of its label.
   const shown = values.map((value, i) => isNumber(value) ? localized(String(value)) : name === "isSetting" && i === 0 ? label(String(value)) : value);
   return `${label(String(name), ...shown)} · ${placeName(place)}`;
 }

@@ -1,5 +1,5 @@
 // @ts-check
-// What a part of the lab asks of the whole page, which imports that part. lab.js says once what answers.
+// What a part of the lab asks of the whole page, which imports that part. lab.js connects them.
 
 /** @typedef {import("../draw.js").Cell} Cell */
 /**

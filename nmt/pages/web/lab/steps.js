@@ -68,9 +68,9 @@ function play(on) {
 
 /** @param {number | null} to */
 function go(to) {
+  closeMenu();
   const rows = shownMap(answers.intact)?.rows.length ?? 0;
   step = to === null || to > rows || !rows ? null : Math.max(to, 1);
-  closeMenu();
   selectCell({ row: step === null ? null : step - 1, column: null });
 }
 
