@@ -270,6 +270,8 @@ def test_evaluation_of_a_split_and_of_files(
     names = {"scores", "by_length", "by_rarest_word", "perplexity", "sentences_per_second", "workers", "aer"}
     assert set(record) == names | {
         "runs",
+        "command",
+        "test_set",
         "search",
         "search_revision",
         "minimum_bayes_risk",
