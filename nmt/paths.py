@@ -8,10 +8,19 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from nmt.errors import Mistake
+from nmt.errors import Mistake, printable
 
 # These commands keep the archive.
 _UNPACK = {".gz": "gunzip -k", ".zst": "unzstd", ".xz": "unxz -k", ".bz2": "bunzip2 -k"}
+
+
+def check_utf8(text: str) -> None:
+    """Raises Mistake for an argument or a file name with bytes that are not UTF-8: no file of a run could hold it."""
+    if any("\udc80" <= character <= "\udcff" for character in text):
+        raise Mistake(
+            f"'{printable(text)}' has bytes that are not UTF-8: rename the file, as in "
+            "convmv -f latin1 -t utf8 --notest FILE."
+        )
 
 
 def existing_file(key: str, value: Any, compressed: Iterable[str] = ()) -> Path:

@@ -1,12 +1,23 @@
 """Paths of settings: what is no file or folder, cannot be written to, or leads out of a folder is refused."""
 
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from nmt.config.direction import Direction
+from nmt.data.corpus import matching_prefixes
 from nmt.errors import Mistake
-from nmt.paths import cache_folder, check_folder, check_links, check_writable, existing_file, folder_to_write
+from nmt.paths import (
+    cache_folder,
+    check_folder,
+    check_links,
+    check_utf8,
+    check_writable,
+    existing_file,
+    folder_to_write,
+)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="symbolic links need a privilege on Windows")
@@ -62,6 +73,22 @@ def test_a_file_that_is_only_there_compressed_is_named_with_its_remedy(
     assert str(caught.value) == (
         f"input is {tmp_path}/in.en, which does not exist, only in.en{ending}; unpack it with: {command} {archive}"
     )
+
+
+def test_a_name_that_is_not_utf_8_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As old disks have; a record that names it could not be written, or not be read again."""
+    monkeypatch.chdir(tmp_path)
+    name = os.fsdecode(b"caf\xe9")
+    Path(name).mkdir()
+    for language in ("en", "vi"):
+        Path(name, f"train.{language}").touch()
+    for refuse in (partial(check_utf8, name), partial(matching_prefixes, ["caf*/train"], Direction("en", "vi"))):
+        with pytest.raises(
+            Mistake, match=r"^'caf\S+' has bytes that are not UTF-8: rename the file, as in convmv"
+        ) as error:
+            refuse()
+        str(error.value).encode()
+    check_utf8("cà phê")
 
 
 def test_a_file_is_no_folder(tmp_path: Path) -> None:

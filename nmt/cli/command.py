@@ -20,6 +20,7 @@ from nmt.cli.settings_class import settings_class
 from nmt.cli.sweep import run_sweep
 from nmt.config.nodes import CONFIGS
 from nmt.errors import Mistake, exit_code
+from nmt.paths import check_utf8
 from nmt.signals import raise_on_interrupt
 
 
@@ -77,6 +78,8 @@ def _run(
     name: str, description: str, run: str, *, after_sweep: str | None, run_directory: str | None, words: str | None
 ) -> int:
     typed = sys.argv[1:]
+    for argument in typed:
+        check_utf8(argument)
     options = flags(typed)
     if VERSION in options:
         print(version_text())

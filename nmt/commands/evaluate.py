@@ -1,5 +1,7 @@
 """nmt.evaluate: the scores of a finished run on a split of its corpus or on the user's own files."""
 
+from functools import partial
+
 from nmt.commands.evaluate_settings import EvaluateSettings
 from nmt.config.job import Job
 from nmt.errors import CheckFailed, Mistake
@@ -16,14 +18,15 @@ def evaluate(job: Job[EvaluateSettings]) -> None:
     Raises CheckFailed if `expect` is given and the headline score differs from it by more than `band`.
     """
     settings = job.settings
-    runs, engine = load_with_engine(settings.run_dir, settings.device, settings.precision, settings.engine)
-    if len(runs) > 1 and settings.out is None:
+    number = len(settings.run_dir)
+    if number > 1 and settings.out is None:
         raise Mistake("An ensemble has no folder of its own; set out=FOLDER.")
-    if len(runs) > 1 and settings.alignment is not None:
+    if number > 1 and settings.alignment is not None:
         raise Mistake(
-            f"alignment is given, but each of the {len(runs)} runs aligns in its own way: use one run_dir, or leave "
-            "out alignment."
+            f"alignment is given, but each of the {number} runs aligns in its own way: use one run_dir, or leave out "
+            "alignment."
         )
+    runs, engine = load_with_engine(settings.run_dir, settings.device, settings.precision, settings.engine)
     test_set = chosen_test_set(
         runs[0],
         split=settings.split,
@@ -33,8 +36,7 @@ def evaluate(job: Job[EvaluateSettings]) -> None:
         out=settings.out,
         documents=settings.documents,
     )
-    # Last, because it may download a large model.
-    comet = Comet(settings.comet, gpu=runs[0].device.type == "cuda") if settings.comet else None
+    comet = partial(Comet, settings.comet, gpu=runs[0].device.type == "cuda") if settings.comet else None
     result = score_runs(
         runs,
         test_set,

@@ -26,7 +26,7 @@ from nmt.errors import Mistake
 from nmt.exports.engine_choice import Chosen, check_precision_of_cluster, chosen_engine
 from nmt.exports.precision_choice import fastest_precision
 from nmt.pace import Pace
-from nmt.paths import check_writable, existing_file
+from nmt.paths import check_utf8, check_writable, existing_file
 from nmt.runs.directory import tokenizer_hashes
 from nmt.runs.engine import engine_translator, search_config
 from nmt.runs.included import included_models
@@ -284,6 +284,8 @@ def _input_files(names: Sequence[str]) -> list[Path]:
             matching = sorted(filter(os.path.isfile, glob.glob(name)))
             if not matching:
                 raise Mistake(f"input is {name}, which matches no file; check the pattern.")
+            for file in matching:
+                check_utf8(file)
             paths += map(Path, matching)
         else:
             paths.append(existing_file("input", name, COMPRESSED))

@@ -20,7 +20,7 @@ from nmt.data.cache import file_digest
 from nmt.data.known_files import ReadLines, known_digest, known_lines, remembered_lines
 from nmt.data.table_corpora import is_table, iter_table
 from nmt.errors import MissingFile, Mistake
-from nmt.paths import how_to_unpack
+from nmt.paths import check_utf8, how_to_unpack
 from nmt.text import normalize
 from nmt.text.compressed import COMPRESSED, uncompressed
 from nmt.text.lines import iter_lines
@@ -108,6 +108,8 @@ def matching_prefixes(names: Iterable[str], direction: Direction) -> list[str]:
         else:
             files = set(map(uncompressed, paths))
         matching = sorted(str(path).removesuffix(end) for path in files if path.name.endswith(end))
+        for prefix in matching:
+            check_utf8(prefix)
         if not matching and not any(path.is_file() for path in file_pair(name, direction)):
             raise Mistake(f"data.train contains {name}, but there is no file {name}{end}; check the pattern.")
         prefixes += matching or [name]

@@ -12,6 +12,7 @@ import numpy as np
 
 from nmt.config.direction import Direction
 from nmt.data.corpus import Pairs, alignment_file, file_pair, read_pairs
+from nmt.errors import Mistake
 from nmt.insight.forced_maps import MakeMaps, first_ranked, forced_maps
 from nmt.maps.links import (
     Alignment,
@@ -116,12 +117,19 @@ def cross_maps(
 ) -> tuple[MapsWithGold, MapsWithGold | None]:
     """The maps of the sentences and of the validation split, which are the same object if both sets are the same.
 
-    The second is None if `valid` is None. `make_maps` makes the maps, either of attention or of an attribution.
+    The second is None if `valid` is None, or if none of its pairs has a map. `make_maps` makes the maps, either of
+    attention or of an attribution. Raises Mistake if no pair of `gold` has a map.
     """
     maps = _maps(run, gold, batch_tokens, make_maps)
+    if not maps.weights:
+        raise Mistake(
+            f"None of the {len(gold.alignments)} pairs with an alignment can be measured, because one side of each is "
+            "empty or too long for the model: use pairs that fit."
+        )
     if valid is None or valid == gold:
         return maps, valid and maps
-    return maps, _maps(run, valid, batch_tokens, make_maps)
+    valid_maps = _maps(run, valid, batch_tokens, make_maps)
+    return maps, valid_maps if valid_maps.weights else None
 
 
 def alignment_quality(maps: MapsWithGold, valid: MapsWithGold | None) -> AlignmentQuality:
@@ -135,7 +143,7 @@ def alignment_quality(maps: MapsWithGold, valid: MapsWithGold | None) -> Alignme
     else:
         layers, heads = maps.weights[0].shape[:2]
         selector = MapSelector("predicts", layers - 1, None if heads > 1 else 0)
-        reason = "not chosen: the validation split is missing or has no alignments"
+        reason = "not chosen: the validation split is missing or has no alignments that can be measured"
     return AlignmentQuality(rates_of[selector], selector, reason, diagonal, rates_of, valid_rates_of)
 
 

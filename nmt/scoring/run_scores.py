@@ -3,7 +3,7 @@
 import json
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -64,7 +64,7 @@ def score_runs(
     *,
     max_source_tokens: int | None = None,
     minimum_bayes_risk: bool = False,
-    comet: Comet | None = None,
+    comet: Callable[[], Comet] | None = None,
     engine: Engine | None = None,
     workers: int = 1,
     verbatim: bool = False,
@@ -74,8 +74,9 @@ def score_runs(
     """Translates and scores a test set, logs warnings, and writes the results to the test set's output folder.
 
     The files are hypotheses.txt, sentences.tsv, sentences.jsonl and scores.json. An ensemble has no alignment error
-    rate. COMET, perplexity and warnings use only the first list of references. `cache_dir` is for `training_counts`.
-    `command` is recorded as the command that made the scores.
+    rate. COMET, perplexity and warnings use only the first list of references. `comet` loads its model, and is called
+    once everything else has been checked. `cache_dir` is for `training_counts`. `command` is recorded as the command
+    that made the scores.
     """
     resampling_seed()  # checked before the search
     translator = build_translator(
@@ -91,6 +92,12 @@ def score_runs(
     counts = training_counts(runs[0], cache_dir)  # before the search: a text that cannot be read ends the command
     if not counts:
         logger.info("No scores by rarest word: the training corpus of %s is missing", runs[0].directory.path)
+    comet_score = comet() if comet else None
+    gold = test_set.gold if len(runs) == 1 else None
+    if test_set.gold and not gold:
+        logger.info("No alignment error rate: each of the %d runs aligns in its own way", len(runs))
+    # It reads the references, not the translations, so what is wrong with the alignments is found before the search.
+    alignment = alignment_error(runs[0], gold, test_set.valid_gold, batch_tokens) if gold else None
     start = time.monotonic()
     translated = translator.translated_lines(
         test_set.sources, report=Pace("sentences translated"), documents=test_set.documents
@@ -105,14 +112,11 @@ def score_runs(
     for sentence in hypothesis_warnings(hypotheses, test_set.sources, test_set.references[0]):
         logger.warning("%s", sentence)
     headline = {"BLEU": headline_metrics(test_set.tokenized)["BLEU"]}
-    gold = test_set.gold if len(runs) == 1 else None
-    if test_set.gold and not gold:
-        logger.info("No alignment error rate: each of the %d runs aligns in its own way", len(runs))
     scores = corpus_scores(hypotheses, test_set.references, all_metrics(test_set.tokenized))
     if test_set.tokenized or looks_tokenized(test_set.references[0]):
         scores.append(plain_text_bleu(hypotheses, test_set.references, runs[0].direction.target))
-    if comet:
-        scores.append(comet(test_set.sources, hypotheses, test_set.references[0]))
+    if comet_score:
+        scores.append(comet_score(test_set.sources, hypotheses, test_set.references[0]))
     log_probs_of_lines = log_probs(
         runs, test_set.sources, test_set.references[0], batch_tokens, documents=test_set.documents
     )
@@ -122,7 +126,7 @@ def score_runs(
         scores=scores,
         lengths=by_length(*texts, headline),
         rarities=by_rarest_word(*texts, counts, headline) if counts else [],
-        alignment=alignment_error(runs[0], gold, test_set.valid_gold, batch_tokens) if gold else None,
+        alignment=alignment,
         perplexity=perplexity(log_probs_of_lines, runs[0], test_set.references[0]),
         sentences_per_second=len(hypotheses) / seconds,
     )

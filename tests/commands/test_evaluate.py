@@ -182,12 +182,11 @@ def test_gold_alignments_and_the_seed_are_among_the_conditions(
         conditions([run], plain)
 
 
-def test_an_ensemble_takes_no_alignment(files: Path, run: LoadedRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nmt.commands.evaluate, "load_with_engine", lambda *_: ([run, run], None))
+def test_an_ensemble_takes_no_alignment(files: Path) -> None:
     with pytest.raises(
         Mistake, match=r"each of the 2 runs aligns in its own way: use one run_dir, or leave out alignment\."
     ):
-        evaluate(job(files, alignment=files / "own.align", out=files / "out"))
+        evaluate(job(files, run_dir=["a", "b"], alignment=files / "own.align", out=files / "out"))
 
 
 def test_an_unusable_folder_is_refused_before_translating(files: Path) -> None:

@@ -10,6 +10,7 @@ from jobs import run_settings
 
 from nmt.config.nodes import make
 from nmt.data.corpus import Pairs
+from nmt.errors import Mistake
 from nmt.insight.cells import cells
 from nmt.insight.forced_maps import first_ranked, forced_maps
 from nmt.insight.provenance import described_sites
@@ -81,6 +82,12 @@ def test_the_alignment_error_rate_tells_what_it_leaves_out(run: LoadedRun, caplo
     with caplog.at_level(logging.WARNING):
         assert 0 <= alignment_error(run, gold, None, batch_tokens=100).rates.aer <= 1
     assert "leaves out 1 of 2 pairs" in caplog.text
+    too_long = Gold(Pairs([LINE], ["a b"]), [first])
+    with pytest.raises(
+        Mistake, match=r"^None of the 1 pairs with an alignment can be measured, because one side of each"
+    ):
+        alignment_error(run, too_long, None, batch_tokens=100)
+    assert alignment_error(run, gold, too_long, batch_tokens=100).reason.startswith("not chosen: ")
 
 
 def test_a_row_of_an_lstmn_has_a_key_for_each_column() -> None:
