@@ -27,6 +27,10 @@ from nmt.config.messages import missing, unknown
 from nmt.config.nodes import CONFIGS, Config, read_yaml
 from nmt.errors import Mistake
 
+_FAMILIAR = {"steps": "trainer.max_steps", "epochs": "trainer.max_epochs", "batch_size": "batching.batch_tokens"}
+"""Keys that people know from other programs, and those that they mean."""
+_ABSENT = object()
+
 # OmegaConf's DictConfig, whose annotations are not precise enough for strict type checks.
 Composed = Any
 
@@ -79,6 +83,8 @@ def _set_value(composed: Composed, override: Override) -> None:
     except (OmegaConfBaseException, ValueError, TypeError) as error:
         if list_key := _list_around(composed, key):
             raise Mistake(f"{list_key} is a list. Set the whole list, as in '{list_key}=[A,B]'.") from error
+        if key in _FAMILIAR and OmegaConf.select(composed, _FAMILIAR[key], default=_ABSENT) is not _ABSENT:
+            raise Mistake(f"Unknown key '{key}'. Did you mean '{_FAMILIAR[key]}'?") from error
         if longer := _keys_that_end_in(composed, key):
             raise Mistake(f"Unknown key '{key}'. Did you mean {' or '.join(map(repr, longer))}?") from error
         raise ConfigCompositionException(

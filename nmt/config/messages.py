@@ -50,6 +50,8 @@ def missing(keys: Iterable[str]) -> MissingKeys:
     *others, last = keys
     names = f"{', '.join(others)} and {last} are" if others else f"{last} is"
     remedy = f"Add {' '.join(f'{key}=VALUE' for key in (*others, last))} to the command."
+    if last in ("run_dir", "run_dirs"):
+        remedy += " A run is the folder that training printed, or an included model: en-vi or vi-en."
     if last == "data.valid":
         remedy += " To split a corpus, run python -m nmt.prepare split.corpus=PREFIX."
     return MissingKeys(f"{names} missing. {remedy}", lacking=f"{names} missing.")

@@ -198,6 +198,8 @@ def test_a_sweep_finds_choices_by_a_pattern(compose: Compose) -> None:
         (["modle=luong"], "Unknown key 'modle'. Did you mean 'model'?"),
         (["max_steps=30"], "Unknown key 'max_steps'. Did you mean 'trainer.max_steps'?"),
         (["lr=0.1"], "Unknown key 'lr'. Did you mean 'optimizer.lr'?"),
+        (["steps=300"], "Unknown key 'steps'. Did you mean 'trainer.max_steps'?"),
+        (["batch_size=64"], "Unknown key 'batch_size'. Did you mean 'batching.batch_tokens'?"),
         (["model.dimm=4"], "Unknown key 'model.dimm'. Did you mean 'model.dim'?"),
         (["++model.dimm=4"], "Unknown key 'model.dimm'. Did you mean 'model.dim'?"),
         (["+scorre=dot"], "Unknown key 'scorre'. Did you mean 'scorer'?"),
@@ -728,7 +730,10 @@ def test_an_unknown_key_is_answered_with_those_of_the_command_alone(
 @pytest.mark.parametrize("name", ["evaluate", "translate"])
 def test_a_missing_run_dir_is_asked_for(compose: Compose, capsys: pytest.CaptureFixture[str], name: str) -> None:
     assert compose(name)[0] == 2
-    assert capsys.readouterr().err == "error: run_dir is missing. Add run_dir=VALUE to the command.\n"
+    assert capsys.readouterr().err == (
+        "error: run_dir is missing. Add run_dir=VALUE to the command. A run is the folder that training printed, or an "
+        "included model: en-vi or vi-en.\n"
+    )
 
 
 @pytest.mark.parametrize(

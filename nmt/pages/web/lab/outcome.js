@@ -101,10 +101,11 @@ function mattered(intact, forced) {
 
 /** Names the words and characters of the sentence that the run never saw in training. */
 function showUnknown() {
-  const { unknown_words: words, unknown_characters: characters } = search;
+  const { unknown_words: words, unknown_characters: unknown } = search;
+  const characters = [...unknown].filter((character) => !words.some((word) => word.includes(character)));
   const list = (/** @type {string[]} */ texts) => texts.slice(0, 8).map(quoted).join(", ");
   element.unknown.textContent = [
-    words.length ? label(words.length === 1 ? "unknownWord" : "unknownWords", list(words)) : "", characters ? label("unknownCharacters", list([...characters])) : "",
+    words.length ? label(words.length === 1 ? "unknownWord" : "unknownWords", list(words)) : "", characters.length ? label("unknownCharacters", list(characters)) : "",
   ].filter(Boolean).join(" ");
   element.unknown.hidden = !element.unknown.textContent;
   const from = runNamed(state.run), opposite = from && oppositeOf(from);
