@@ -142,7 +142,8 @@ def run_sweep(name: str, run: str, after_sweep: str | None, run_directory: str |
             records = sorted([*records, *map(_read, folder.glob("*.json"))])
             if after_sweep and records and rank() == 0:
                 command = shlex.join(["python", "-m", f"nmt.{name}", *arguments])
-                print(pkgutil.resolve_name(after_sweep)(records, command))
+                # Only Hydra knows what an interpolation in hydra.sweep.dir means, and it may differ between jobs.
+                print(pkgutil.resolve_name(after_sweep)(records, None if shared == Path() else folder.parent, command))
     return max((record.exit_code for record in records), default=0, key=lambda code: (code == 1, code))
 
 
@@ -224,7 +225,8 @@ def _run_job(sweep: Sweep) -> float | None:
     log_to_standard_error()  # in a process that a launcher has started; does nothing in the command's own
     hydra_config: Any = HydraConfig.get()
     overrides: Any = OmegaConf.to_container(hydra_config.overrides.task, resolve=False)
-    sweep_dir = Path(hydra_config.sweep.dir).absolute()
+    # Normalized like Hydra's folder of the job.
+    sweep_dir = Path(os.path.abspath(hydra_config.sweep.dir))
     folder = _job_folder(sweep, Path(hydra_config.runtime.output_dir), overrides)
     record = JobRecord(
         number=hydra_config.job.num, folder=str(folder), overrides=overrides, exit_code=1, error="not finished"
@@ -233,11 +235,13 @@ def _run_job(sweep: Sweep) -> float | None:
     leads = rank() == 0  # only the leader locks the job's folder and writes to it
     with ExitStack() as stack:
         if sweep.resumable:
-            stored = sweep_dir / "jobs" / folder.name / "record.json"
+            # hydra.sweep.subdir may be a path, also one that leads out of the sweep's folder.
+            job = folder.relative_to(sweep_dir if folder.is_relative_to(sweep_dir) else folder.anchor)
+            stored = sweep_dir / "jobs" / job / "record.json"
             if leads:
                 # Another command that runs the same sweep waits here for the job, and then keeps its result. Training
                 # locks the run directory itself, so this is a folder of its own.
-                stack.enter_context(locked(stored.parent, wait=True, task=f"job {folder.name}"))
+                stack.enter_context(locked(stored.parent, wait=True, task=f"job {job}"))
             # All processes of a distributed job read the record, so that they keep the run or resume it together.
             earlier = _read(stored) if stored.is_file() else None
             # The record of a finished job must outlive a command with other overrides that is refused.

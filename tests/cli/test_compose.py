@@ -798,7 +798,11 @@ def test_a_job_without_a_record_has_the_folder_in_which_it_would_be(
     compose: Compose, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: list[str], folders: list[str]
 ) -> None:
     records: list[JobRecord] = []
-    monkeypatch.setattr(sys.modules["recorder"], "report", records.extend, raising=False)
+
+    def report(jobs: list[JobRecord], *_: object) -> None:
+        records.extend(jobs)
+
+    monkeypatch.setattr(sys.modules["recorder"], "report", report, raising=False)
     monkeypatch.setattr(sys.modules["recorder"], "Directory", Directory, raising=False)
     own = nmt.cli.sweep.write_json
     monkeypatch.setattr(
@@ -808,3 +812,25 @@ def test_a_job_without_a_record_has_the_folder_in_which_it_would_be(
     assert compose("train", "-m", "seed=1,2", "scorer=dot", *arguments, **more)[0] == 1
     found = [str(Path(record.folder).relative_to(tmp_path)) for record in records]
     assert [re.sub(r"/[0-9_-]{19}/", "/TIME/", folder) for folder in found] == folders
+
+
+def test_jobs_in_nested_folders_have_records_of_their_own(
+    compose: Compose, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The same scorer in the folders of two models, and a folder outside that of the sweep."""
+    folders: list[Path | None] = []
+
+    def report(jobs: list[JobRecord], folder: Path | None, command: str) -> None:
+        folders.append(folder)
+
+    monkeypatch.setattr(sys.modules["recorder"], "report", report, raising=False)
+    monkeypatch.setattr(sys.modules["recorder"], "Directory", Directory, raising=False)
+    nested = "hydra.sweep.subdir=${hydra:runtime.choices.model}/${hydra:runtime.choices.scorer}"
+    more = {"after_sweep": "recorder:report", "run_directory": "recorder:Directory"}
+    models = "model=luong,transformer"
+    assert compose("train", "-m", "sweep_dir=s", nested, models, "scorer=dot", **more)[0] == 0
+    Path("a").mkdir()
+    assert compose("train", "-m", "sweep_dir=a/../t", "hydra.sweep.subdir=../x/${seed}", "seed=1", **more)[0] == 0
+    assert folders == [tmp_path / "s", tmp_path / "a" / ".." / "t"]
+    records = sorted(str(file.parent) for file in Path().rglob("record.json"))
+    assert records == ["s/jobs/luong/dot", "s/jobs/transformer/dot", f"t/jobs{tmp_path}/x/1"]
