@@ -108,6 +108,9 @@ def run_sweep(name: str, run: str, after_sweep: str | None, run_directory: str |
         shared = Path(str(typed_dir))
     else:
         shared = Path()
+    hydras_dir = shared if chosen_here else typed_dir
+    if sweep_dir is None and hydras_dir is not None and "$" not in str(hydras_dir):
+        check_writable("hydra.sweep.dir", hydras_dir)
     # A launcher may run the jobs on other machines, which do not see this one's /tmp.
     elsewhere = "hydra/launcher" in by_key
     # The processes of a distributed job must agree on the folder, which each of them names after the time.
