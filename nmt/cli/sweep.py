@@ -32,7 +32,7 @@ from nmt.cli.overrides import has_hydras_sweeper, jobs_of_sweep, parsed
 from nmt.config.job import JobRecord
 from nmt.config.schema import NOT_STORED
 from nmt.config.stored import Count, Stored, read_stored
-from nmt.errors import Mistake, report
+from nmt.errors import CheckFailed, Mistake, report
 from nmt.files import locked, temporary_folder, write_json
 from nmt.paths import check_writable
 from nmt.ranks import is_alone, rank
@@ -262,7 +262,7 @@ def _run_job(sweep: Sweep) -> float | None:
             if number := received_signal():  # which a library turned into this error
                 signal.raise_signal(number)
             # Reported here, because an error that reaches Hydra ends the sweep.
-            code, sentence = report(error, f"error in {' '.join(overrides)}"), str(error)
+            code, sentence = report(error, f"error in {' '.join(overrides)}"), _sentence(error)
         if leads and earlier is not None and code == 0:
             files = [files[0], stored]
         for file in files:
@@ -286,6 +286,13 @@ def _complete(sweep: Sweep, record: JobRecord, earlier: JobRecord | None) -> Non
     typed = [text for text in record.overrides if text.partition("=")[0] not in ("sweep_dir", "resume")]
     resume = f"resume={str(run.started and not replaced).lower()}"
     pkgutil.resolve_name(sweep.run)(job_of(sweep.name, [*record.overrides, resume], typed, sweep_dir=folder))
+
+
+def _sentence(error: Exception) -> str:
+    """The error for the record of a job; that of a bug may have no text, or only a key that is missing."""
+    if isinstance(error, (Mistake, CheckFailed)):
+        return str(error)
+    return f"{type(error).__name__}: {error}".rstrip(": ")
 
 
 def _same(one: JobRecord, other: JobRecord) -> bool:

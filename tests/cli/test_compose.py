@@ -26,6 +26,7 @@ from nmt.cli.help import help_text
 from nmt.cli.overrides import parsed
 from nmt.config.job import Job, JobRecord
 from nmt.config.nodes import CONFIGS
+from nmt.errors import CheckFailed
 
 Compose = Callable[..., tuple[int, list[Job]]]
 
@@ -463,6 +464,27 @@ def test_a_refused_job_of_a_sweep_does_not_stop_the_others(
     assert code == 2
     assert [job.config["seed"] for job in jobs] == [3]
     assert "error in seed=abc: seed is abc; it must be a whole number of at least 0.\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [(KeyError("dim"), "KeyError: 'dim'"), (AssertionError(), "AssertionError"), (CheckFailed("Failed."), "Failed.")],
+)
+def test_a_job_that_crashed_is_recorded_with_the_type_of_its_error(
+    compose: Compose, monkeypatch: pytest.MonkeyPatch, error: Exception, sentence: str
+) -> None:
+    errors: list[str] = []
+
+    def run(job: Job) -> None:
+        raise error
+
+    def report(jobs: list[JobRecord], *_: object) -> None:
+        errors.extend(job.error for job in jobs)
+
+    monkeypatch.setattr("recorder.run", run)
+    monkeypatch.setattr("recorder.report", report, raising=False)
+    code, _ = compose("score", "-m", "run_dir=run", "source=a,a", "target=y", after_sweep="recorder:report")
+    assert (code, errors) == (1, [sentence] * 2)
 
 
 def test_a_signal_that_a_library_turns_into_an_error_ends_a_sweep(
