@@ -234,7 +234,8 @@ def _run_job(sweep: Sweep) -> float | None:
     record = JobRecord(
         number=hydra_config.job.num, folder=str(folder), overrides=overrides, exit_code=1, error="not finished"
     )
-    files, earlier = [sweep.records / f"{record.number}.json"], None
+    files, stored, earlier = [sweep.records / f"{record.number}.json"], None, None
+    write_json(files[0], record._asdict())
     leads = rank() == 0  # only the leader locks the job's folder and writes to it
     with ExitStack() as stack:
         if sweep.resumable:
@@ -245,16 +246,15 @@ def _run_job(sweep: Sweep) -> float | None:
                 # Another command that runs the same sweep waits here for the job, and then keeps its result. Training
                 # locks the run directory itself, so this is a folder of its own.
                 stack.enter_context(locked(stored.parent, wait=True, task=f"job {job}"))
-            # All processes of a distributed job read the record, so that they keep the run or resume it together.
-            earlier = _read(stored) if stored.is_file() else None
-            # The record of a finished job must outlive a command with other overrides that is refused.
-            if leads and (earlier is None or earlier.exit_code != 0 or _same(earlier, record)):
-                files.append(stored)
-        for file in files:
-            write_json(file, record._asdict())
         code, sentence = 0, ""
         try:
-            if sweep.resumable:
+            if stored is not None:
+                # All processes of a distributed job read the record, so that they keep the run or resume it together.
+                earlier = _read(stored) if stored.is_file() else None
+                # The record of a finished job must outlive a command with other overrides that is refused.
+                if leads and (earlier is None or earlier.exit_code != 0 or _same(earlier, record)):
+                    files.append(stored)
+                    write_json(stored, record._asdict())
                 _complete(sweep, record, earlier)
             else:
                 pkgutil.resolve_name(sweep.run)(job_of(sweep.name, overrides, typed=overrides, sweep_dir=folder))
@@ -263,7 +263,7 @@ def _run_job(sweep: Sweep) -> float | None:
                 signal.raise_signal(number)
             # Reported here, because an error that reaches Hydra ends the sweep.
             code, sentence = report(error, f"error in {' '.join(overrides)}"), _sentence(error)
-        if leads and earlier is not None and code == 0:
+        if leads and stored is not None and earlier is not None and code == 0:
             files = [files[0], stored]
         for file in files:
             write_json(file, record._replace(exit_code=code, error=sentence)._asdict())
@@ -301,4 +301,4 @@ def _same(one: JobRecord, other: JobRecord) -> bool:
 
 
 def _read(file: Path) -> JobRecord:
-    return JobRecord(**read_stored(file, _StoredRecord))
+    return JobRecord(**read_stored(file, _StoredRecord, remedy="Delete it: the job is then resumed."))

@@ -23,10 +23,10 @@ def sweep_report(records: Sequence[JobRecord], folder: Path | None, command: str
         differing = {key: values[index] for key, values in columns.items()}
         run = RunDirectory(Path(record.folder))
         name = ", ".join(f"{key} {value}" for key, value in differing.items())
-        if record.exit_code or not run.finished:
-            without_result[name] = record.error.partition("\n")[0] or "not finished"
-            continue
         try:
+            if record.exit_code or not run.finished:
+                without_result[name] = record.error.partition("\n")[0] or "not finished"
+                continue
             settings = validated(RunSettings, run.config())
             split = "test" if settings.data.test else "valid"
             # The device on which the run was scored.

@@ -836,6 +836,19 @@ def test_a_job_without_a_record_has_the_folder_in_which_it_would_be(
     assert [re.sub(r"/[0-9_-]{19}/", "/TIME/", folder) for folder in found] == folders
 
 
+def test_a_damaged_record_is_a_mistake_of_its_job_alone(
+    compose: Compose, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.modules["recorder"], "Directory", Directory, raising=False)
+    damaged = Path("s/jobs/seed=1/record.json")
+    damaged.parent.mkdir(parents=True)
+    damaged.write_text("{")
+    code, jobs = compose("train", "-m", "sweep_dir=s", "seed=1,2", run_directory="recorder:Directory")
+    assert (code, [job.config["seed"] for job in jobs]) == (2, [2])
+    assert "record.json is damaged: it is not JSON. Delete it: the job is then resumed.\n" in capsys.readouterr().err
+    assert damaged.read_text() == "{"
+
+
 def test_jobs_in_nested_folders_have_records_of_their_own(
     compose: Compose, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -67,3 +67,14 @@ def test_the_comparison_of_nested_runs_is_in_the_folder_of_the_sweep(trained: Pa
     run = shutil.copytree(trained, tmp_path / "sweep" / "luong" / "dot")
     sweep_report([JobRecord(0, str(run), [], 0, "")], tmp_path / "sweep", "nmt train -m seed=1,2")
     assert [path.parent.name for path in tmp_path.rglob("comparison.json")] == ["sweep"]
+
+
+def test_a_run_with_damaged_metrics_leaves_the_others_in_the_comparison(trained: Path) -> None:
+    damaged = shutil.copytree(trained, trained.with_name("damaged"))
+    (damaged / "metrics.json").write_text("{")
+    runs = [(str(trained), "seed=1"), (str(damaged), "seed=2")]
+    records = [JobRecord(number, folder, [seed], 0, "") for number, (folder, seed) in enumerate(runs)]
+    lines = sweep_report(records, None, "nmt train -m seed=1,2").splitlines()
+    [line] = [line for line in lines if line.startswith("- job")]
+    assert line.startswith("- job 1, seed 2: not compared: ")
+    assert "metrics.json is damaged" in line
