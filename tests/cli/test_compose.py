@@ -869,3 +869,12 @@ def test_jobs_in_nested_folders_have_records_of_their_own(
     assert folders == [tmp_path / "s", tmp_path / "a" / ".." / "t"]
     records = sorted(str(file.parent) for file in Path().rglob("record.json"))
     assert records == ["s/jobs/luong/dot", "s/jobs/transformer/dot", f"t/jobs{tmp_path}/x/1"]
+
+
+def test_the_folder_of_a_sweep_may_have_any_name(compose: Compose, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hydra reads it as it reads a value on the command line."""
+    monkeypatch.setattr(sys.modules["recorder"], "Directory", Directory, raising=False)
+    name = "it's #1, a=b \\ 1.10"
+    code, jobs = compose("train", "-m", f'sweep_dir="{name}"', "seed=1", run_directory="recorder:Directory")
+    assert (code, [job.sweep_dir for job in jobs]) == (0, [Path.cwd() / name / "seed=1"])
+    assert [*Path.cwd().iterdir()] == [Path.cwd() / name]
