@@ -36,10 +36,10 @@ def command(
 
     `name` is the name of the command's YAML file. `run` names the function that takes the Job, as 'module:function'. It
     is imported only after the arguments have been validated, because importing torch takes seconds and a mistake should
-    be reported at once. `after_sweep` names a function that takes the records of a sweep's jobs, and the command of the
-    sweep; its result is printed when all jobs have ended. `run_directory` names the class of the folders that the jobs
-    write, which knows whether a job is finished; the key sweep_dir needs it. If `words` is given, arguments without a
-    key are collected in a list under that key.
+    be reported at once. `after_sweep` names a function that takes the records of a sweep's jobs, the sweep's folder
+    (None if it is unknown) and its command; its result is printed when all jobs have ended. `run_directory` names the
+    class of the folders that the jobs write, which knows whether a job is finished; the key sweep_dir needs it. If
+    `words` is given, arguments without a key are collected in a list under that key.
     """
     limit_cached_shapes()
     limit_spinning()

@@ -2,8 +2,6 @@
 
 import itertools
 import math
-import os
-import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -14,6 +12,7 @@ from hydra.errors import HydraException
 from omegaconf import OmegaConf
 
 from nmt.cli.configs import choices_in, choices_of, composed_config, composed_files, groups_of, is_group, with_site
+from nmt.cli.settings_class import settings_class
 from nmt.config.keys import value_at
 from nmt.config.messages import unknown
 from nmt.config.nodes import CONFIGS, Config
@@ -103,13 +102,8 @@ def _unreadable(name: str, argument: str, parser: OverridesParser) -> str:
         override = parser.parse_override(f"{key}=null")
     except HydraException:
         equals = ""
-    if not equals and name == "translate" and os.path.isfile(argument):  # Path refuses a name that is too long
-        return f"'{argument}' is a file, but nmt.translate reads standard input. Write < {shlex.quote(argument)}."
-    if not equals and name == "translate":
-        filtered = "echo TEXT | python -m nmt.translate run_dir=RUN"
-        return f"Cannot read '{argument}'. Write key=value; to translate a text, write {filtered}."
     if not equals:
-        return f"Cannot read '{argument}'. Write key=value."
+        return settings_class(name).not_a_setting(argument)
     if not is_group(override):
         try:
             _check(name, override, sweep=False)
@@ -128,11 +122,8 @@ def _check(name: str, override: Override, sweep: bool) -> None:
     if override.is_hydra_override() or override.key_or_group == "hydra":
         _check_hydra_setting(name, override)
         return
-    if name == "translate" and key in ("source", "out"):
-        raise Mistake(
-            f"nmt.translate has no key {key}: write < in.en > out.vi for one file, or input=FILES output=FOLDER for "
-            "many."
-        )
+    if remedy := settings_class(name).NOT_KEYS.get(key):
+        raise Mistake(f"nmt.{name} has no key {key}: {remedy}.")
     typed = override.value()
     values = typed.list if isinstance(typed, ChoiceSweep) else [] if isinstance(typed, Sweep) else [typed]
     if any(map(_has_sweep, values)):

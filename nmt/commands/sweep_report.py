@@ -10,11 +10,12 @@ from nmt.runs.directory import RunDirectory
 from nmt.scoring.score_table import run_system, write_comparison
 
 
-def sweep_report(records: Sequence[JobRecord], command: str) -> str:
+def sweep_report(records: Sequence[JobRecord], folder: Path | None, command: str) -> str:
     """Writes the comparison to the sweep's folder, and returns it with the reason for each job that has no result.
 
-    `command` is that of the sweep, which the comparison records. A run whose references differ from those of the first
-    run has no result either.
+    `folder` is that of the sweep; None if it is unknown, and the comparison is written beside the first run. `command`
+    is that of the sweep, which the comparison records. A run whose references differ from those of the first run has no
+    result either.
     """
     columns = varying_overrides(records)
     systems, without_result, references, compared = [], {}, None, list[tuple[Path, str]]()
@@ -22,10 +23,10 @@ def sweep_report(records: Sequence[JobRecord], command: str) -> str:
         differing = {key: values[index] for key, values in columns.items()}
         run = RunDirectory(Path(record.folder))
         name = ", ".join(f"{key} {value}" for key, value in differing.items())
-        if record.exit_code or not run.finished:
-            without_result[name] = record.error.partition("\n")[0] or "not finished"
-            continue
         try:
+            if record.exit_code or not run.finished:
+                without_result[name] = record.error.partition("\n")[0] or "not finished"
+                continue
             settings = validated(RunSettings, run.config())
             split = "test" if settings.data.test else "valid"
             # The device on which the run was scored.
@@ -39,7 +40,7 @@ def sweep_report(records: Sequence[JobRecord], command: str) -> str:
         return "\n".join(["No job has a result:", "", *(f"- {job}: {why}" for job, why in without_result.items())])
     path, split = compared[0]
     return write_comparison(
-        systems, references, path.parent, without_result, command=command, test_set={"split": split}
+        systems, references, folder or path.parent, without_result, command=command, test_set={"split": split}
     ).printed()
 
 

@@ -1,7 +1,10 @@
 """The settings of nmt.translate."""
 
+import os
 import re
-from typing import Annotated, Literal
+import shlex
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import model_validator as check
 
@@ -12,6 +15,10 @@ from nmt.errors import Mistake
 
 
 class TranslateSettings(SearchingSettings):
+    NOT_KEYS: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("source", "out"), "write < in.en > out.vi for one file, or input=FILES output=FOLDER for many"
+    )
+
     search: Node
     precision: Literal["auto"] | Precision
     cache_dir: Text
@@ -32,6 +39,13 @@ class TranslateSettings(SearchingSettings):
     batch_tokens: Positive
     max_source_tokens: SourceTokens
     read_ahead: Positive
+
+    @classmethod
+    def not_a_setting(cls, argument: str) -> str:
+        if os.path.isfile(argument):  # Path refuses a name that is too long
+            return f"'{argument}' is a file, but nmt.translate reads standard input. Write < {shlex.quote(argument)}."
+        filtered = "echo TEXT | python -m nmt.translate run_dir=RUN"
+        return f"Cannot read '{argument}'. Write key=value; to translate a text, write {filtered}."
 
     @check(mode="after")
     def check_files(self) -> "TranslateSettings":

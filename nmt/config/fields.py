@@ -1,8 +1,9 @@
 """The types of single configuration keys, and the class of a group of keys."""
 
 import re
+from collections.abc import Mapping
 from datetime import timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WrapValidator
 from pydantic_core import PydanticCustomError
@@ -96,3 +97,11 @@ class Keys(BaseModel):
     """A group of configuration keys; unknown keys are rejected."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, arbitrary_types_allowed=True)
+
+    NOT_KEYS: ClassVar[Mapping[str, str]] = {}
+    """Keys that users expect and that do not exist, with what to write instead."""
+
+    @classmethod
+    def not_a_setting(cls, argument: str) -> str:
+        """The error for an argument of a command that is not key=value."""
+        return f"Cannot read '{argument}'. Write key=value."

@@ -26,6 +26,7 @@ from nmt.cli.help import help_text
 from nmt.cli.overrides import parsed
 from nmt.config.job import Job, JobRecord
 from nmt.config.nodes import CONFIGS
+from nmt.errors import CheckFailed
 
 Compose = Callable[..., tuple[int, list[Job]]]
 
@@ -467,6 +468,27 @@ def test_a_refused_job_of_a_sweep_does_not_stop_the_others(
     assert "error in seed=abc: seed is abc; it must be a whole number of at least 0.\n" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [(KeyError("dim"), "KeyError: 'dim'"), (AssertionError(), "AssertionError"), (CheckFailed("Failed."), "Failed.")],
+)
+def test_a_job_that_crashed_is_recorded_with_the_type_of_its_error(
+    compose: Compose, monkeypatch: pytest.MonkeyPatch, error: Exception, sentence: str
+) -> None:
+    errors: list[str] = []
+
+    def run(job: Job) -> None:
+        raise error
+
+    def report(jobs: list[JobRecord], *_: object) -> None:
+        errors.extend(job.error for job in jobs)
+
+    monkeypatch.setattr("recorder.run", run)
+    monkeypatch.setattr("recorder.report", report, raising=False)
+    code, _ = compose("score", "-m", "run_dir=run", "source=a,a", "target=y", after_sweep="recorder:report")
+    assert (code, errors) == (1, [sentence] * 2)
+
+
 def test_a_signal_that_a_library_turns_into_an_error_ends_a_sweep(
     compose: Compose, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -803,7 +825,11 @@ def test_a_job_without_a_record_has_the_folder_in_which_it_would_be(
     compose: Compose, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: list[str], folders: list[str]
 ) -> None:
     records: list[JobRecord] = []
-    monkeypatch.setattr(sys.modules["recorder"], "report", records.extend, raising=False)
+
+    def report(jobs: list[JobRecord], *_: object) -> None:
+        records.extend(jobs)
+
+    monkeypatch.setattr(sys.modules["recorder"], "report", report, raising=False)
     monkeypatch.setattr(sys.modules["recorder"], "Directory", Directory, raising=False)
     own = nmt.cli.sweep.write_json
     monkeypatch.setattr(
@@ -813,3 +839,47 @@ def test_a_job_without_a_record_has_the_folder_in_which_it_would_be(
     assert compose("train", "-m", "seed=1,2", "scorer=dot", *arguments, **more)[0] == 1
     found = [str(Path(record.folder).relative_to(tmp_path)) for record in records]
     assert [re.sub(r"/[0-9_-]{19}/", "/TIME/", folder) for folder in found] == folders
+
+
+def test_a_damaged_record_is_a_mistake_of_its_job_alone(
+    compose: Compose, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.modules["recorder"], "Directory", Directory, raising=False)
+    damaged = Path("s/jobs/seed=1/record.json")
+    damaged.parent.mkdir(parents=True)
+    damaged.write_text("{")
+    code, jobs = compose("train", "-m", "sweep_dir=s", "seed=1,2", run_directory="recorder:Directory")
+    assert (code, [job.config["seed"] for job in jobs]) == (2, [2])
+    assert "record.json is damaged: it is not JSON. Delete it: the job is then resumed.\n" in capsys.readouterr().err
+    assert damaged.read_text() == "{"
+
+
+def test_jobs_in_nested_folders_have_records_of_their_own(
+    compose: Compose, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The same scorer in the folders of two models, and a folder outside that of the sweep."""
+    folders: list[Path | None] = []
+
+    def report(jobs: list[JobRecord], folder: Path | None, command: str) -> None:
+        folders.append(folder)
+
+    monkeypatch.setattr(sys.modules["recorder"], "report", report, raising=False)
+    monkeypatch.setattr(sys.modules["recorder"], "Directory", Directory, raising=False)
+    nested = "hydra.sweep.subdir=${hydra:runtime.choices.model}/${hydra:runtime.choices.scorer}"
+    more = {"after_sweep": "recorder:report", "run_directory": "recorder:Directory"}
+    models = "model=luong,transformer"
+    assert compose("train", "-m", "sweep_dir=s", nested, models, "scorer=dot", **more)[0] == 0
+    Path("a").mkdir()
+    assert compose("train", "-m", "sweep_dir=a/../t", "hydra.sweep.subdir=../x/${seed}", "seed=1", **more)[0] == 0
+    assert folders == [tmp_path / "s", tmp_path / "a" / ".." / "t"]
+    records = sorted(str(file.parent) for file in Path().rglob("record.json"))
+    assert records == ["s/jobs/luong/dot", "s/jobs/transformer/dot", f"t/jobs{tmp_path}/x/1"]
+
+
+def test_the_folder_of_a_sweep_may_have_any_name(compose: Compose, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hydra reads it as it reads a value on the command line."""
+    monkeypatch.setattr(sys.modules["recorder"], "Directory", Directory, raising=False)
+    name = "it's #1, a=b \\ 1.10"
+    code, jobs = compose("train", "-m", f'sweep_dir="{name}"', "seed=1", run_directory="recorder:Directory")
+    assert (code, [job.sweep_dir for job in jobs]) == (0, [Path.cwd() / name / "seed=1"])
+    assert [*Path.cwd().iterdir()] == [Path.cwd() / name]

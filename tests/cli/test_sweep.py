@@ -286,6 +286,10 @@ def test_a_sweep_of_pretraining_can_be_run_again(command: Command) -> None:
             "'run_dir=runs/mine' has no effect in a sweep, where each job has its own folder in sweep_dir: leave it",
         ),
         (["-m", "sweep_dir=train.en", "seed=1,2"], "sweep_dir is train.en, but train.en is a file; choose another"),
+        (
+            ["-m", "hydra.sweep.dir=train.en/a", "seed=1,2"],
+            "hydra.sweep.dir is train.en/a, but train.en is a file; choose another folder.",
+        ),
     ],
 )
 def test_a_folder_that_cannot_be_a_sweep_is_a_mistake(command: Command, arguments: list[str], sentence: str) -> None:
@@ -297,6 +301,9 @@ def test_a_folder_that_cannot_be_a_sweep_is_a_mistake(command: Command, argument
 def test_a_command_without_runs_takes_no_folder_for_a_sweep(command: Command) -> None:
     ended = command("prepare", "-m", "seed=1,2", "sweep_dir=s")
     expected = "error: nmt.prepare writes no runs that sweep_dir could resume; leave out sweep_dir=s.\n"
+    assert (ended.code, ended.output, ended.errors) == (2, "", expected)
+    ended = command("prepare", "-m", "seed=1,2", "hydra.sweep.dir=train.en")
+    expected = "error: hydra.sweep.dir is train.en, but train.en is a file; choose another folder.\n"
     assert (ended.code, ended.output, ended.errors) == (2, "", expected)
 
 

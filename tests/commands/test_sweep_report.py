@@ -1,5 +1,6 @@
 """The report at the end of a sweep."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,7 @@ def test_the_columns_are_what_differs_between_the_jobs(records: list[JobRecord])
 
 
 def test_jobs_without_a_result_are_listed_with_the_reason(records: list[JobRecord]) -> None:
-    lines = sweep_report(records, "nmt train -m seed=1,2").splitlines()
+    lines = sweep_report(records, None, "nmt train -m seed=1,2").splitlines()
     assert lines[0] == "No job has a result:"
     assert len(lines) == 2 + 11
     assert lines[5] == "- job 3, seed 3: Unknown key 'a|b'."
@@ -53,10 +54,27 @@ def test_runs_are_compared_on_the_device_on_which_they_were_scored(
     run = RunDirectory(trained)
     config = run.config()
     run.write_config({**config, "trainer": {**config["trainer"], "accelerator": accelerator}})
-    sweep_report([JobRecord(0, str(trained), [], 0, "")], "nmt train -m seed=1,2")
+    sweep_report([JobRecord(0, str(trained), [], 0, "")], None, "nmt train -m seed=1,2")
     assert asked == [device]
 
 
 def test_the_comparison_records_the_command_of_the_sweep(trained: Path) -> None:
-    sweep_report([JobRecord(0, str(trained), [], 0, "")], "nmt train -m seed=1,2")
+    sweep_report([JobRecord(0, str(trained), [], 0, "")], None, "nmt train -m seed=1,2")
     assert read_json(trained.parent / "comparison.json")["command"] == "nmt train -m seed=1,2"
+
+
+def test_the_comparison_of_nested_runs_is_in_the_folder_of_the_sweep(trained: Path, tmp_path: Path) -> None:
+    run = shutil.copytree(trained, tmp_path / "sweep" / "luong" / "dot")
+    sweep_report([JobRecord(0, str(run), [], 0, "")], tmp_path / "sweep", "nmt train -m seed=1,2")
+    assert [path.parent.name for path in tmp_path.rglob("comparison.json")] == ["sweep"]
+
+
+def test_a_run_with_damaged_metrics_leaves_the_others_in_the_comparison(trained: Path) -> None:
+    damaged = shutil.copytree(trained, trained.with_name("damaged"))
+    (damaged / "metrics.json").write_text("{")
+    runs = [(str(trained), "seed=1"), (str(damaged), "seed=2")]
+    records = [JobRecord(number, folder, [seed], 0, "") for number, (folder, seed) in enumerate(runs)]
+    lines = sweep_report(records, None, "nmt train -m seed=1,2").splitlines()
+    [line] = [line for line in lines if line.startswith("- job")]
+    assert line.startswith("- job 1, seed 2: not compared: ")
+    assert "metrics.json is damaged" in line
