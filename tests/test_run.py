@@ -24,6 +24,7 @@ from nmt.errors import Mistake
 from nmt.evaluation.scores import sentence_chrf
 from nmt.run import Run
 from nmt.runs.load import load_run, load_runs
+from nmt.runs.memory import OutOfMemory
 from nmt.runs.precision import with_precision
 from nmt.scoring.forced_scores import log_probs
 
@@ -110,6 +111,18 @@ def test_searches_have_names_and_the_best_may_be_the_one_that_the_others_are_lik
         run.translate(LINES, search="sample")
     with pytest.raises(Mistake, match="the search finds only 1"):
         run.translate(LINES, minimum_bayes_risk=True)
+
+
+def test_a_search_that_fills_the_memory_says_what_to_lower(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        torch.empty(1 << 62, dtype=torch.uint8)  # more than any machine has
+
+    monkeypatch.setattr("nmt.decoding.binding.pad_source", full)
+    for search in ("beam", "sampling"):
+        with pytest.raises(
+            OutOfMemory, match=r"translating 2 sentences of up to \d+ pieces: lower batch_tokens, or the search's beam"
+        ):
+            run.translate(LINES, search=search)
 
 
 def test_perplexity_is_that_of_the_scores(run: Run) -> None:
