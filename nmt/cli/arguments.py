@@ -37,8 +37,11 @@ _SHOWN = {
 
 _OVERRIDE = re.compile(r"(\+{0,2})([\w.]+)=(.*)", re.DOTALL)
 _QUOTED = r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')"""
+# A list whose quotes enclose text, or else one whose quotes are apostrophes. The first part never backtracks: without
+# the closing bracket it would take exponential time.
+_LIST = rf"\[(?>{_QUOTED}|[^\[\]])*+\]|\[[^\[\]]*\]"
 # An element of a list or of a sweep: quoted text, a list, or anything up to the next comma.
-_ELEMENT = re.compile(rf"\s*({_QUOTED}|\[(?:{_QUOTED}|[^\[\]])*\]|[^,]*?)\s*(?:,|$)", re.DOTALL)
+_ELEMENT = re.compile(rf"\s*({_QUOTED}|{_LIST}|[^,]*?)\s*(?:,|$)", re.DOTALL)
 _FUNCTION = re.compile(r"\w+\(.*\)", re.DOTALL)
 
 
