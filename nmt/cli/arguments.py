@@ -78,7 +78,8 @@ def inspection(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
                 raise Mistake(f"{flag} shows {action}: write {', '.join(choices[:-1])} or {choices[-1]}.")
             shown[flag] = value
         elif flag in _PACKAGE:
-            value = value if equals else rest.pop(0) if rest[:1] and "=" not in rest[0] else ""
+            if not equals and rest and not rest[0].startswith("-") and "=" not in rest[0]:
+                value = rest.pop(0)
             if not value:
                 raise Mistake(f"{flag} shows a part of the configuration: write {flag} KEY, as in {flag} model.")
             shown[flag] = value
