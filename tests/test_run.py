@@ -141,6 +141,13 @@ def test_maps_are_arrays_of_the_translation_or_of_a_given_target(run: Run) -> No
     assert own.outputs[:-1] == run.runs[0].tokenizers.target.pieces(build_ids(run, LINES[0]))
 
 
+def test_lines_may_come_from_an_iterator(run: Run) -> None:
+    targets = ["một hai.", "", "ba."]
+    assert run.perplexity(iter(LINES), iter(targets)) == run.perplexity(LINES, targets)
+    assert list(map(len, run.attend(iter(LINES)))) == [3, 0, 3]
+    assert list(map(len, run.attribute(iter(LINES), method="gradient_x_input"))) == [1, 0, 1]
+
+
 def build_ids(run: Run, line: str) -> list[int]:
     """The ids of the best hypothesis."""
     sources = run.runs[0].tokenizers.source.encode_all([line])
