@@ -165,7 +165,7 @@ def _for_hydra(argument: str, kinds: Mapping[str, TextKind | None], sweep: bool)
     if not value:
         raise Mistake(f"'{argument}' has no value. Write {key}=VALUE.")
     elements = _elements(value)
-    if any(map(_is_empty, elements if sweep else [value])):
+    if any(map(_is_empty_text, elements if sweep else [value])):
         raise Mistake(f"'{argument}' has an empty text. Write a value, or leave the key out.")
     if sweep:
         return f"{plus}{key}={','.join(_value(element, kind.null) for element in elements)}"
@@ -176,10 +176,10 @@ def _for_hydra(argument: str, kinds: Mapping[str, TextKind | None], sweep: bool)
     return f"{plus}{key}={_value(value, kind.null)}"
 
 
-def _is_empty(value: str) -> bool:
+def _is_empty_text(value: str) -> bool:
     """Whether a value is an empty text in quotes, or a list that contains one."""
     if value.startswith("[") and value.endswith("]"):
-        return any(map(_is_empty, _elements(value[1:-1])))
+        return any(map(_is_empty_text, _elements(value[1:-1])))
     return value in ("''", '""')
 
 
