@@ -70,7 +70,8 @@ def atomic_folder(path: Path, replace: bool = False) -> Iterator[Path]:
             for folder, _, names in os.walk(part):
                 for name in [*names, "."]:
                     sync(Path(folder, name))
-            if os.path.lexists(path) if replace else path.is_symlink() and not path.is_dir():
+            in_the_way = os.path.lexists(path) if replace else path.is_symlink() and not path.is_dir()
+            if in_the_way:
                 # A rename cannot replace a folder with files in it, nor a link.
                 with _new_part(path, Path.mkdir, _FORMER) as former:
                     try:
@@ -280,6 +281,7 @@ def locked(folder: Path, wait: bool = False, task: str | None = None) -> Iterato
     systems without locks, such as some NFS mounts.
     """
     if fcntl is None:
+        folder.mkdir(parents=True, exist_ok=True)
         yield False
         return
     waited = False

@@ -109,6 +109,7 @@ class Run:
         self, sources: Sequence[str], targets: Sequence[str], *, documents: Sequence[Hashable] | None = None
     ) -> Perplexity:
         """The perplexity of the targets per piece, word and character; pairs too long for the model are left out."""
+        sources, targets = _pairs(sources, targets)
         return perplexity(self.score(sources, targets, documents=documents), self.runs[0], targets)
 
     def attend(self, sources: Sequence[str], targets: Sequence[str] | None = None) -> LineMaps:
@@ -198,6 +199,7 @@ class Run:
 
     def _id_pairs(self, run: LoadedRun, sources: Sequence[str], targets: Sequence[str] | None) -> list[IdPair]:
         """The pairs of lines as ids; without targets, each line is paired with its best translation."""
+        sources = _strings("sources", sources)
         sources, given = _pairs(sources, sources if targets is None else targets)
         source_ids = run.tokenizers.source.encode_all([normalize(line) for line in sources])
         if targets is None:

@@ -106,6 +106,13 @@ def test_a_folder_without_locks_is_used_with_a_warning(
     assert "This file system does not support locks" in caplog.text
 
 
+def test_a_system_without_locks_has_the_folder_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nmt.files.fcntl", None)  # as on Windows
+    with locked(tmp_path / "a" / "run") as alone:
+        assert (tmp_path / "a" / "run").is_dir()
+        assert not alone
+
+
 def test_a_second_training_is_refused_until_the_first_is_dead(
     corpus: Path, start: Callable[..., subprocess.Popen[str]], tiny: Callable[..., list[str]]
 ) -> None:

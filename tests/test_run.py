@@ -24,6 +24,7 @@ from nmt.errors import Mistake
 from nmt.evaluation.scores import sentence_chrf
 from nmt.run import Run
 from nmt.runs.load import load_run, load_runs
+from nmt.runs.memory import OutOfMemory
 from nmt.runs.precision import with_precision
 from nmt.scoring.forced_scores import log_probs
 
@@ -112,6 +113,18 @@ def test_searches_have_names_and_the_best_may_be_the_one_that_the_others_are_lik
         run.translate(LINES, minimum_bayes_risk=True)
 
 
+def test_a_search_that_fills_the_memory_says_what_to_lower(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        torch.empty(1 << 62, dtype=torch.uint8)  # more than any machine has
+
+    monkeypatch.setattr("nmt.decoding.binding.pad_source", full)
+    for search in ("beam", "sampling"):
+        with pytest.raises(
+            OutOfMemory, match=r"translating 2 sentences of up to \d+ pieces: lower batch_tokens, or the search's beam"
+        ):
+            run.translate(LINES, search=search)
+
+
 def test_perplexity_is_that_of_the_scores(run: Run) -> None:
     found = run.perplexity(["one two.", "three"], ["một hai.", "ba"])
     nats = -sum(run.score(["one two.", "three"], ["một hai.", "ba"]))
@@ -126,6 +139,13 @@ def test_maps_are_arrays_of_the_translation_or_of_a_given_target(run: Run) -> No
     assert all(item.weights.shape[2:] == (len(item.inputs), len(item.columns)) for item in maps[0])
     own = run.attend(LINES[:1])[0][2]
     assert own.outputs[:-1] == run.runs[0].tokenizers.target.pieces(build_ids(run, LINES[0]))
+
+
+def test_lines_may_come_from_an_iterator(run: Run) -> None:
+    targets = ["một hai.", "", "ba."]
+    assert run.perplexity(iter(LINES), iter(targets)) == run.perplexity(LINES, targets)
+    assert list(map(len, run.attend(iter(LINES)))) == [3, 0, 3]
+    assert list(map(len, run.attribute(iter(LINES), method="gradient_x_input"))) == [1, 0, 1]
 
 
 def build_ids(run: Run, line: str) -> list[int]:

@@ -37,8 +37,11 @@ _SHOWN = {
 
 _OVERRIDE = re.compile(r"(\+{0,2})([\w.]+)=(.*)", re.DOTALL)
 _QUOTED = r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')"""
+# A list whose quotes enclose text, or else one whose quotes are apostrophes. The first part never backtracks: without
+# the closing bracket it would take exponential time.
+_LIST = rf"\[(?>{_QUOTED}|[^\[\]])*+\]|\[[^\[\]]*\]"
 # An element of a list or of a sweep: quoted text, a list, or anything up to the next comma.
-_ELEMENT = re.compile(rf"\s*({_QUOTED}|\[(?:{_QUOTED}|[^\[\]])*\]|[^,]*?)\s*(?:,|$)", re.DOTALL)
+_ELEMENT = re.compile(rf"\s*({_QUOTED}|{_LIST}|[^,]*?)\s*(?:,|$)", re.DOTALL)
 _FUNCTION = re.compile(r"\w+\(.*\)", re.DOTALL)
 
 
@@ -75,7 +78,8 @@ def inspection(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
                 raise Mistake(f"{flag} shows {action}: write {', '.join(choices[:-1])} or {choices[-1]}.")
             shown[flag] = value
         elif flag in _PACKAGE:
-            value = value if equals else rest.pop(0) if rest[:1] and "=" not in rest[0] else ""
+            if not equals and rest and not rest[0].startswith("-") and "=" not in rest[0]:
+                value = rest.pop(0)
             if not value:
                 raise Mistake(f"{flag} shows a part of the configuration: write {flag} KEY, as in {flag} model.")
             shown[flag] = value
@@ -161,7 +165,7 @@ def _for_hydra(argument: str, kinds: Mapping[str, TextKind | None], sweep: bool)
     if not value:
         raise Mistake(f"'{argument}' has no value. Write {key}=VALUE.")
     elements = _elements(value)
-    if any(map(_is_empty, elements if sweep else [value])):
+    if any(map(_is_empty_text, elements if sweep else [value])):
         raise Mistake(f"'{argument}' has an empty text. Write a value, or leave the key out.")
     if sweep:
         return f"{plus}{key}={','.join(_value(element, kind.null) for element in elements)}"
@@ -172,10 +176,10 @@ def _for_hydra(argument: str, kinds: Mapping[str, TextKind | None], sweep: bool)
     return f"{plus}{key}={_value(value, kind.null)}"
 
 
-def _is_empty(value: str) -> bool:
+def _is_empty_text(value: str) -> bool:
     """Whether a value is an empty text in quotes, or a list that contains one."""
     if value.startswith("[") and value.endswith("]"):
-        return any(map(_is_empty, _elements(value[1:-1])))
+        return any(map(_is_empty_text, _elements(value[1:-1])))
     return value in ("''", '""')
 
 

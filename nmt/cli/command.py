@@ -66,9 +66,9 @@ def limit_cached_shapes() -> None:
 def limit_spinning() -> None:
     """Lets OpenMP's threads sleep soon while they wait for each other, unless the user has set how they wait.
 
-    By default they spin for 300,000 rounds, which are milliseconds. That is time that the thread they wait for needs if
-    other programs use the machine. 10,000 rounds need a third of the CPU time in training there, and are no slower on a
-    quiet machine (docs/lab_notebook.md). torch reads the setting when it is imported.
+    By default they spin for 300,000 rounds, which are milliseconds. When other programs use the machine, spinning takes
+    CPU time away from the thread that is waited for. 10,000 rounds need a third of the CPU time in training there, and
+    are no slower on a quiet machine (docs/lab_notebook.md). torch reads the setting when it is imported.
     """
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "10000")

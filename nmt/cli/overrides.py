@@ -130,7 +130,7 @@ def _check(name: str, override: Override, sweep: bool) -> None:
         raise Mistake(f"'{argument}' has a sweep within a value. Write all values as {key}=A,B,C.")
     if override.is_sweep_override() and not sweep:
         raise Mistake(f"'{argument}' has several values. Choose one, or add -m to run a job for each.")
-    if isinstance(typed, RangeSweep) and _is_empty(typed):
+    if isinstance(typed, RangeSweep) and _is_empty_range(typed):
         raise Mistake(f"'{argument}' has no values. Write those to try, as in {key}=A,B,C.")
     # model.norm=scale_norm, where norm@model=scale_norm is meant.
     parent, _, group = key.rpartition(".")
@@ -185,7 +185,7 @@ def _check_hydra_setting(name: str, override: Override) -> None:
         raise Mistake(f"'{argument}' is not a choice. Write {key}=NAME, as in hydra/launcher=basic.")
 
 
-def _is_empty(values: RangeSweep) -> bool:
+def _is_empty_range(values: RangeSweep) -> bool:
     """Whether a range has no values, or no end."""
     start, stop, step = values.start, values.stop, values.step
     if start is None or stop is None or not (start < stop if step > 0 else start > stop and step < 0):

@@ -18,7 +18,7 @@ from nmt.errors import Mistake
 from nmt.models import DocumentModel, Seq2Seq, VocabularySizes
 from nmt.models.no_initial_weights import NoInitialWeights
 from nmt.runs.load import composed_model, load_run
-from nmt.runs.memory import require_memory
+from nmt.runs.memory import on_out_of_memory, require_memory
 from nmt.sites import SITES, Attended
 from nmt.text import BOS, EOS, PAD, UNK
 
@@ -75,7 +75,15 @@ def explain(job: Job[ExplainSettings]) -> None:
         model = composed_model(settings.model, sizes, settings.context.model)
         earlier = settings.context.sentences
         counted = "vocabulary=N; run_dir=FOLDER counts with the vocabulary of a run"
-    print(explanation(model, settings.source_length, settings.target_length, earlier))
+    source, target = settings.source_length, settings.target_length
+    too_large = partial(
+        Mistake,
+        f"An example of {source:,} source and {target:,} target pieces does not fit into memory: choose a smaller "
+        "source_length or target_length.",
+    )
+    with on_out_of_memory(too_large):
+        text = explanation(model, source, target, earlier)
+    print(text)
     pieces = (
         f"a joint vocabulary of {sizes.source:,} pieces, with one embedding table for both languages"
         if sizes.joint

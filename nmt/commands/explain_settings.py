@@ -4,9 +4,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from nmt.config.fields import LARGEST, Keys, Positive, Text, expects
+from nmt.config.fields import LARGEST, Keys, Text, expects
 from nmt.config.nodes import Node
 from nmt.config.schema import ContextSettings
+
+ExampleLength = Annotated[int, Field(ge=1, le=100_000), expects("a whole number from 1 to 100,000")]
 
 
 class ExplainSettings(Keys):
@@ -23,6 +25,6 @@ class ExplainSettings(Keys):
     decoder_words: Node | None = None
     decoder_sentences: Node | None = None
     run_dir: Text | None
-    source_length: Positive
-    target_length: Positive
+    source_length: ExampleLength
+    target_length: ExampleLength
     vocabulary: Annotated[int, Field(ge=5, le=LARGEST), expects("a whole number of at least 5; 4 pieces are special")]

@@ -35,15 +35,19 @@ _RESOLVER = yaml.SafeLoader("")
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-def check_size(config: Config) -> None:
-    """Raises Mistake for a configuration that names so many corpora that `read_plain_yaml` would refuse its file."""
+class _TooLarge(Mistake):
+    """A configuration has more values or bytes than a run directory may hold."""
+
+
+def check_storable(config: Config) -> None:
+    """Raises Mistake for a configuration that `read_plain_yaml` would refuse, such as one with too many corpora."""
     text = yaml.safe_dump(config, allow_unicode=True)
     try:
         if len(text.encode()) > _MOST_BYTES:
-            raise Mistake(f"more than {_MOST_BYTES // 1024} KiB")
+            raise _TooLarge(f"more than {_MOST_BYTES // 1024} KiB")
         root: Any = yaml.compose(text, Loader=_LOADER)
         _size(root, Path("config.yaml"), {}, 0)
-    except Mistake as error:
+    except _TooLarge as error:
         number = sum(len(value) for value in leaves(config).values() if isinstance(value, list))
         raise Mistake(
             f"The configuration has lists with {number:,} entries, more than a run directory may hold: join the files "
@@ -117,7 +121,7 @@ def _size(node: yaml.Node, file: Path, sizes: dict[int, int], depth: int) -> int
     else:
         raise Mistake(f"{file} holds a value marked as {kind}, which no configuration has; {_REMEDY}")
     if size > _MOST_VALUES:
-        raise Mistake(f"{file} has more than {_MOST_VALUES:,} values, so it is not a configuration of nmt; {_REMEDY}")
+        raise _TooLarge(f"{file} has more than {_MOST_VALUES:,} values, so it is not a configuration of nmt; {_REMEDY}")
     sizes[id(node)] = size
     return size
 

@@ -236,7 +236,7 @@ def _remove_abandoned_chunks(ours: Path) -> None:
                 with locked(lock) as holds_lock:
                     if holds_lock:
                         shutil.rmtree(parts, ignore_errors=True)
-                        lock.rmdir()
+                    lock.rmdir()
 
 
 def _lists(lengths: Int[np.ndarray, " rows"], ids: Int[np.ndarray, " pieces"]) -> pa.ListArray:

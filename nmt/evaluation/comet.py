@@ -1,6 +1,7 @@
 """COMET (Rei et al. 2020) scores translations with a trained network; this module uses the package unbabel-comet."""
 
 import importlib.util
+import pickle
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -14,6 +15,8 @@ from nmt.evaluation.scores import RESAMPLES, check_lines
 
 _SEED = 12345
 """The seed for resampling, the same as sacrebleu's default."""
+
+_NOT_LOADED = (OSError, KeyError, RuntimeError, EOFError, pickle.UnpicklingError)
 
 
 class Comet:
@@ -35,7 +38,10 @@ class Comet:
         try:
             checkpoint = model if Path(model).is_file() else download_model(model)
             self.model: Any = load_from_checkpoint(checkpoint)
-        except Exception as error:  # COMET raises a plain Exception for a folder without a model
+        except Exception as error:
+            # COMET raises a plain Exception for a folder without a model, and torch its own for a damaged checkpoint.
+            if type(error) is not Exception and not isinstance(error, _NOT_LOADED):
+                raise
             raise Mistake(
                 f"comet={model} cannot be loaded ({' '.join(str(error).split())}). Use the path of a checkpoint, or "
                 "the name of a model on the hub, such as Unbabel/wmt22-comet-da, and check the network connection."

@@ -14,7 +14,7 @@ _INK = "#333333"
 _LONGEST = 48  # characters; longer names leave no room for the bars
 
 
-def shortened(names: Sequence[str]) -> list[str]:
+def distinct_labels(names: Sequence[str]) -> list[str]:
     """The names, with long ones shortened in the middle; names that become equal are numbered."""
     half = _LONGEST // 2
     short = [name if len(name) <= _LONGEST else f"{name[: half - 1]}…{name[-half:]}" for name in names]
@@ -46,7 +46,9 @@ def score_bars(names: Sequence[str], scores: Sequence[tuple[float, float, float]
     for position, (value, _, high) in enumerate(scores):
         axes.text(high, position, f"  {value:.2f}", va="center", fontsize=9, color=_INK)
     # This font comes with matplotlib and covers all Vietnamese letters.
-    axes.set_yticks(positions, shortened(names), fontsize=9, fontfamily="DejaVu Sans", color=_INK, parse_math=False)
+    axes.set_yticks(
+        positions, distinct_labels(names), fontsize=9, fontfamily="DejaVu Sans", color=_INK, parse_math=False
+    )
     axes.invert_yaxis()
     axes.set_xlim(0, max(1.0, float(highs.max())) * 1.12)
     axes.set_xlabel("BLEU, with 95 % interval", fontsize=9, color=_INK)

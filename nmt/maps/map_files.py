@@ -351,7 +351,6 @@ def write_maps(
         "made_from": made_from,
         "sites": sites,
     }
-    folder.mkdir(parents=True, exist_ok=True)  # `locked` makes none on Windows
     with locked(folder):
         if (folder / MANIFEST).exists():
             MapFolder(folder)  # raises if the folder is not ours to replace

@@ -1,7 +1,7 @@
 """What translates with a run: the engine, the search, and the translator built of them. Imports no torch."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 from nmt.config.messages import unknown
@@ -88,19 +88,33 @@ def longest_source(settings: RunSettings) -> int:
 
 def named_search(name: str) -> Node:
     """The search with that name in configs/search, with its defaults. Raises Mistake for an unknown name."""
-    nodes = {file.stem: read_yaml(file) for file in (CONFIGS / "search").glob("*.yaml")}
-    named = {stem: node for stem, node in nodes.items() if "_target_" in node}
+    named = _named_searches()
     if name not in named:
         raise Mistake(unknown("search", name, named))
-    node: Node = named[name]
-    return node
+    return named[name]
 
 
-def search_config(stored: Node, asked: Mapping[str, Any], name: str = "search") -> Node:
+@cache
+def _named_searches() -> dict[str, Node]:
+    nodes = {file.stem: read_yaml(file) for file in (CONFIGS / "search").glob("*.yaml")}
+    return {stem: node for stem, node in nodes.items() if "_target_" in node}
+
+
+def search_config(stored: Node, asked: Mapping[str, Any]) -> Node:
     """The search that `asked` describes in full, or the stored search updated with the settings in `asked` that are not
     None.
 
     Raises Mistake for a setting that the stored search does not have, or whose type differs.
+    """
+    # The types are those of the search's own file: a run stores length_penalty=1 as a whole number.
+    same_class = (node for node in _named_searches().values() if node["_target_"] == stored.get("_target_"))
+    return _updated("search", stored, asked, declared=next(same_class, {}))
+
+
+def _updated(name: str, stored: Node, asked: Mapping[str, Any], declared: Node) -> Node:
+    """A stored node, whose key is `name`, with the settings in `asked` that are not None.
+
+    Types are those of the node `declared`. A setting that is missing or null there has its stored type.
     """
     if "_target_" in asked:
         return dict(asked)
@@ -112,8 +126,9 @@ def search_config(stored: Node, asked: Mapping[str, Any], name: str = "search") 
             known = [f"{name}.{setting}" for setting in stored]
             raise Mistake(unknown("setting of this search", f"{name}.{key}", known))
         if isinstance(value, Mapping) and isinstance(stored[key], Mapping):
-            new[key] = search_config(stored[key], value, f"{name}.{key}")
+            new[key] = _updated(f"{name}.{key}", stored[key], value, declared.get(key) or {})
         else:
-            check_node(name, {key: value}, {key: stored[key]})
+            default = stored[key] if declared.get(key) is None else declared[key]
+            check_node(name, {key: value}, {key: default})
             new[key] = value
     return new

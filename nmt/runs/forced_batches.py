@@ -14,7 +14,7 @@ from nmt.data.example import Example, TokenizedPair
 from nmt.decoding.translator import batches_by_length
 from nmt.errors import CheckFailed
 from nmt.runs.load import LoadedRun
-from nmt.runs.memory import on_out_of_memory
+from nmt.runs.memory import OutOfMemory, on_out_of_memory
 from nmt.text import PAD
 
 logger = logging.getLogger(__name__)
@@ -60,15 +60,15 @@ def log_probs_of_ids(
     """log P(target | source) of each pair of ids, without BOS and EOS, in nats; several runs form an ensemble.
 
     `earlier` lists, for each pair, the pairs before it that the runs read; without it, each pair is read by itself.
-    A pair that is too long for the model gets NaN, with a warning. Raises CheckFailed if the model computes NaN or
-    if the memory is full.
+    A pair that is too long for the model gets NaN, with a warning. Raises CheckFailed if the model computes NaN, and
+    OutOfMemory if the memory is full.
     """
     log_probs = [math.nan] * len(sources)
     for indices, batch in readable_batches(runs, sources, targets, batch_tokens, earlier):
         line = max(indices, key=lambda index: max(len(sources[index]), len(targets[index])))
         pieces = max(len(sources[line]), len(targets[line]))
         explained = partial(
-            CheckFailed,
+            OutOfMemory,
             f"Out of memory while scoring a batch whose longest line, line {line + 1}, has {pieces:,} pieces: shorten "
             "that line, or lower batch_tokens.",
         )

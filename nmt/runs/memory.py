@@ -9,10 +9,14 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from nmt.errors import Mistake
+from nmt.errors import CheckFailed, Mistake
 
 # Where Linux limits the memory of a container: version 2 of control groups, then version 1.
 _CONTAINER = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+class OutOfMemory(CheckFailed):
+    """An allocation failed. Commands that know a better remedy than the message replace it (`on_out_of_memory`)."""
 
 
 def require_memory(model: nn.Module) -> None:
@@ -42,7 +46,10 @@ def largest_memory() -> int:
 
 @contextmanager
 def on_out_of_memory(explained: Callable[[], Exception]) -> Iterator[None]:
-    """If an allocation on the device or on the CPU fails inside the block, raises what `explained` returns instead."""
+    """If an allocation on the device or on the CPU fails inside the block, raises what `explained` returns instead.
+
+    The outermost of nested blocks decides if the inner ones raise OutOfMemory.
+    """
     try:
         yield
     except Exception as error:
@@ -52,7 +59,7 @@ def on_out_of_memory(explained: Callable[[], Exception]) -> Iterator[None]:
 
 
 def _is_out_of_memory(error: Exception) -> bool:
-    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+    if isinstance(error, torch.OutOfMemoryError | MemoryError | OutOfMemory):
         return True
     # torch has no class for a failed allocation on the CPU. Most allocations succeed on Linux, where the kernel kills
     # the process when it uses the memory.

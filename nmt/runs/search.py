@@ -1,6 +1,7 @@
 """Searches with the models of loaded runs."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -8,13 +9,14 @@ from nmt.config.nodes import Node, make
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.binding import Algorithm, bind
 from nmt.decoding.ensemble import Ensemble
-from nmt.decoding.id_search import Search
+from nmt.decoding.id_search import Hypothesis, IdBatch, Search
 from nmt.decoding.state import Decodable
 from nmt.decoding.stepwise import Observe
 from nmt.decoding.translator import Translator
 from nmt.runs.engine import Engine, engine_translator
 from nmt.runs.forced_batches import forced_log_probs
 from nmt.runs.load import LoadedRun
+from nmt.runs.memory import OutOfMemory, on_out_of_memory
 
 
 def torch_engine(runs: Sequence[LoadedRun]) -> Engine:
@@ -33,8 +35,20 @@ def torch_engine(runs: Sequence[LoadedRun]) -> Engine:
 
 
 def model_search(model: Decodable, node: Node) -> Search:
-    """The search that a node describes, with a model."""
-    return bind(make(node, Algorithm), model)
+    """The search that a node describes, with a model. It raises OutOfMemory if the memory is full."""
+    search = bind(make(node, Algorithm), model)
+
+    def find(batch: IdBatch, observe: Observe | None) -> list[list[Hypothesis]]:
+        longest = max(map(len, batch.sources))
+        explained = partial(
+            OutOfMemory,
+            f"Out of memory while translating {len(batch.sources):,} sentences of up to {longest:,} pieces: lower "
+            "batch_tokens, or the search's beam_size or samples.",
+        )
+        with on_out_of_memory(explained):
+            return search.find(batch, observe)
+
+    return replace(search, find=find)
 
 
 def beam_settings(run: LoadedRun) -> dict[str, Any]:

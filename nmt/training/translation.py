@@ -15,7 +15,7 @@ from nmt.config.job import Job
 from nmt.config.keys import with_values
 from nmt.config.nodes import make
 from nmt.config.schema import RunSettings, validated
-from nmt.config.trusted import check_size
+from nmt.config.trusted import check_storable
 from nmt.data.batch import collate
 from nmt.data.corpus import check_files, corpus_hashes, file_pair, matching_prefixes, read_pairs, text_file
 from nmt.data.dataset import CorpusReport, TrainingData, encode_pairs, training_dataset
@@ -61,7 +61,7 @@ class Translation(TrainingKind[RunSettings, Seq2Seq]):
         if train != settings.data.train:
             config = with_values(config, {"data.train": train})
             settings = validated(RunSettings, config)
-            check_size(config)
+            check_storable(config)
         if start is not None:
             check_same(start, settings, job.given)
         if settings.data.name not in ("sample", "documents") and "data" in job.given and "experiment" not in job.given:

@@ -50,6 +50,16 @@ def read(argument: str, *flags: str, command: str = "train") -> object:
     return OverridesParser.create().parse_override(ours).value()
 
 
+def test_a_list_without_its_bracket_is_split_at_once() -> None:
+    names = [f'"{number}.en"' for number in range(40)]
+    with pytest.raises(Mistake, match=r"has commas\. Write a list as 'data\.train="):
+        for_hydra([f"data.train=[{','.join(names)}"], TRAIN)
+
+
+def test_apostrophes_in_several_elements_of_a_sweep_are_no_quotes() -> None:
+    assert for_hydra(["-m", "data.train=[it's,b],it's"], TRAIN) == ["-m", r"data.train=['it\'s',b],'it\'s'"]
+
+
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize(
     ("command", "key"), [("train", "run_dir"), ("train", "+data.news"), ("export_attention", "input")]

@@ -290,6 +290,7 @@ def test_a_sweep_finds_choices_by_a_pattern(compose: Compose) -> None:
         (["-c=x"], "-c shows the configuration: write -c job, -c hydra or -c all."),
         (["--info=x"], "--info shows how the configuration is put together: write --info all, --info config,"),
         (["-p", "model"], "-p and --resolve change what --cfg shows: add --cfg job."),
+        (["-p", "--cfg", "job"], "-p shows a part of the configuration: write -p KEY, as in -p model."),
         (["--resolve", "seed=3"], "-p and --resolve change what --cfg shows: add --cfg job."),
         (["--cfg", "job", "--package"], "--package shows a part of the configuration: write --package KEY"),
         (["--cfg", "job", "-m", "seed=1,2"], "Choose one of --cfg and -m."),

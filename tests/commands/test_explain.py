@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+import torch
 from jobs import job_of
 
 from nmt.cli.compose import configuration
@@ -73,9 +74,19 @@ def test_a_site_s_own_scorer_is_explained_at_its_site() -> None:
     assert "none of its own" in explanation(model_of("model=luong", "scorer=dot"), 7, 5)
 
 
-def test_a_size_out_of_range_is_refused() -> None:
-    with pytest.raises(Mistake, match="source_length is 0; it must be a whole number of at least 1"):
-        explain(job_of("explain", {**configuration("explain", []), "source_length": 0}))
+@pytest.mark.parametrize(("key", "length"), [("source_length", 0), ("target_length", 100_001)])
+def test_a_size_out_of_range_is_refused(key: str, length: int) -> None:
+    with pytest.raises(Mistake, match=f"{key} is {length}; it must be a whole number from 1 to 100,000"):
+        explain(job_of("explain", {**configuration("explain", []), key: length}))
+
+
+def test_an_example_that_fills_the_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        torch.empty(1 << 62, dtype=torch.uint8)  # more than any machine has
+
+    monkeypatch.setattr("nmt.commands.explain.observed_sites", full)
+    with pytest.raises(Mistake, match="An example of 100,000 source and 5 target pieces does not fit into memory"):
+        explain(job_of("explain", {**configuration("explain", []), "source_length": 100_000}))
 
 
 def test_the_formula_comes_first() -> None:

@@ -26,7 +26,7 @@ from nmt.commands.export_attention import export_attention
 from nmt.commands.train import train
 from nmt.config.job import Job
 from nmt.config.keys import with_values
-from nmt.config.trusted import check_nodes, check_size, read_plain_yaml
+from nmt.config.trusted import check_nodes, check_storable, read_plain_yaml
 from nmt.errors import Mistake
 from nmt.maps.map_files import MapFolder
 
@@ -380,9 +380,12 @@ def test_maps_with_a_pickle_or_a_claim_of_ten_gigabytes_are_refused(maps: Path, 
 
 def test_a_configuration_that_could_not_be_read_again_is_refused_before_training() -> None:
     """It may name as many corpora as a pattern matches."""
-    check_size({"data": {"train": [f"shards/{number}" for number in range(1000)]}})
+    check_storable({"data": {"train": [f"shards/{number}" for number in range(1000)]}})
     for names in ([f"{number}" for number in range(10_000)], [f"{'x' * 300}/{number}" for number in range(1000)]):
         with pytest.raises(
             Mistake, match=rf"^The configuration has lists with {len(names):,} entries, more .*: join the"
         ):
-            check_size({"data": {"train": names}})
+            check_storable({"data": {"train": names}})
+    # Anything else that could not be read again is named.
+    with pytest.raises(Mistake, match="holds a text with a character that no configuration has"):
+        check_storable({"data": {"train": ["a\0b"]}})

@@ -61,6 +61,16 @@ def test_a_missing_model_gives_an_error_with_the_remedy(tmp_path: Path) -> None:
         Comet(str(file))
 
 
+@pytest.mark.usefixtures("package")
+def test_a_bug_is_not_called_a_missing_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    def bug(_: str) -> None:
+        raise TypeError("a bug")
+
+    monkeypatch.setattr("comet.load_from_checkpoint", bug)
+    with pytest.raises(TypeError, match="a bug"):
+        Comet("da")
+
+
 def test_a_missing_package_gives_an_error_that_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(Mistake, match=r"comet=da needs the package unbabel-comet.*pip install '\.\[comet\]'"):

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from matplotlib import image
 
-from nmt.evaluation.score_chart import score_bars, shortened
+from nmt.evaluation.score_chart import distinct_labels, score_bars
 
 
 def test_every_system_has_a_bar_that_grows_with_its_score(tmp_path: Path) -> None:
@@ -18,7 +18,7 @@ def test_every_system_has_a_bar_that_grows_with_its_score(tmp_path: Path) -> Non
 
 def test_long_names_leave_room_for_the_bars(tmp_path: Path) -> None:
     names = [f"runs/{letter * 200}" for letter in "ab"]
-    assert shortened(names)[0] == f"runs/{'a' * 18}…{'a' * 24}"
+    assert distinct_labels(names)[0] == f"runs/{'a' * 18}…{'a' * 24}"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         score_bars(names, [(30.0, 28.0, 31.0)] * 2, tmp_path / "a.png")
@@ -28,7 +28,7 @@ def test_long_names_leave_room_for_the_bars(tmp_path: Path) -> None:
 
 def test_shortened_names_stay_different() -> None:
     path = "runs/iwslt15_en-vi/transformer_{}dot_global_softmax/seed1"
-    short = shortened(["runs/a", path.format(""), path.format("scaled_")])
+    short = distinct_labels(["runs/a", path.format(""), path.format("scaled_")])
     assert short[0] == "runs/a"
     assert [name[:11] for name in short[1:]] == ["2: runs/iws", "3: runs/iws"]
 

@@ -124,6 +124,17 @@ def test_changes_that_are_none_keep_the_stored_search(config: dict[str, Any]) ->
         make(search_config(stored, {"beam_size": "x"}))
 
 
+def test_a_whole_number_that_a_run_stores_can_be_replaced_by_any_number(config: dict[str, Any]) -> None:
+    stored = {**config["search"], "length_penalty": 1, "coverage_penalty": 0}
+    stored["constraints"] = {**stored["constraints"], "max_length_ratio": 2, "max_length": 9}
+    asked = {"length_penalty": 0.6, "coverage_penalty": 0.0, "constraints": {"max_length_ratio": 1.5}}
+    changed = make(search_config(stored, asked))
+    assert (changed.length_penalty, changed.constraints.max_length_ratio) == (0.6, 1.5)
+    for wrong in ({"beam_size": 2.5}, {"constraints": {"max_length": 2.5}}):
+        with pytest.raises(Mistake, match=r"must be a whole number, not '2\.5'"):
+            make(search_config(stored, wrong))
+
+
 def test_a_search_reads_as_much_as_training_has_read() -> None:
     assert [longest_source(run_settings(f"filters.max_tokens={most}")) for most in (60, 400)] == [256, 400]
 

@@ -12,6 +12,7 @@ from nmt.config.job import Job
 from nmt.data.batch import Batch
 from nmt.errors import CheckFailed, Mistake
 from nmt.runs.directory import RunDirectory
+from nmt.runs.memory import OutOfMemory
 from nmt.training.kind import TrainingKind
 from nmt.training.preparation import Prepared, prepare
 from nmt.training.task import TranslationTask
@@ -88,9 +89,10 @@ def test_what_cannot_be_halved_again_ends_with_a_sentence(
     ("error", "raised", "told"),
     [
         (torch.OutOfMemoryError("out of memory"), CheckFailed, r"complete: free some memory, and add resume=true to"),
+        (OutOfMemory("lower batch_tokens"), CheckFailed, r"complete: free some memory, and add resume=true to"),
         (RuntimeError("a bug"), RuntimeError, "a bug"),
     ],
-    ids=["memory", "a bug"],
+    ids=["memory", "memory with a remedy of the search", "a bug"],
 )
 def test_a_training_that_cannot_be_scored_is_whole(
     corpus: Path,
