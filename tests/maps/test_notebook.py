@@ -83,7 +83,24 @@ def test_a_list_of_maps_shows_each_sentence_with_cross_attention_open() -> None:
     assert maps._repr_html_().count("<b>") == 10
     assert "2 more: add [10:] to what you displayed." in maps._repr_html_()
     assert maps[10:]._repr_html_().count("<b>") == 2
-    assert type(maps[0]) is list
+
+
+def test_the_maps_of_a_sentence_are_found_by_site_and_print_on_a_line_each() -> None:
+    encoder = AttentionMap("encoder_self", cross().weights, SOURCE, SOURCE, SOURCE)
+    maps = LineMaps([[encoder, cross()], []])
+    assert maps[0]["cross"] is maps[0][1]
+    assert isinstance(maps[0], list)
+    assert repr(maps[0]["cross"]) == "AttentionMap(site='cross', layers=2, heads=3, rows=4, columns=4)"
+    assert repr(maps) == f"[[{maps[0][0]!r},\n  {maps[0][1]!r}],\n []]"
+    assert repr(LineMaps([[]] * 12)).endswith("[],\n ... 2 more]")
+    assert maps[0]._repr_html_() == maps[:1]._repr_html_()
+    assert repr(maps[0][1:]["cross"]) == repr(cross())
+    with pytest.raises(Mistake, match=r"^There are no maps at site 'crs', only at encoder_self, cross; choose one\.$"):
+        maps[0]["crs"]
+    with pytest.raises(Mistake, match=r"^There is no map at site 'cross': a side of the pair is empty or too long"):
+        maps[1]["cross"]
+    with pytest.raises(Mistake, match=r"write maps\[0\]\['cross'\] for that site of the first sentence"):
+        LineMaps.__getitem__(maps, "cross")  # type: ignore[call-overload]
 
 
 def test_a_kernel_with_a_vietnamese_locale_shows_vietnamese(monkeypatch: pytest.MonkeyPatch) -> None:
