@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _CELL, _LETTER, _LONGEST = 24, 7.5, 18  # pixels, and letters in a label
 _THUMBNAIL = 72
+_CELL_INCHES, _MARGIN = 0.34, 0.06  # of a figure, in inches
 _MOST_SENTENCES = 10
 """Further sentences would make the notebook too large to open."""
 _MOST_CELLS = 2500
@@ -151,11 +152,19 @@ def plot_map(
     check_layer_or_head("head", head, item.weights.shape[1], item.site)
     shown = labeled(item, row, words=words)
     weights = selected(shown.weights, layer, head)
-    if axes is None:
-        high, wide = (1.5 + 0.34 * number for number in weights.shape)
-        axes = pyplot.subplots(figsize=(wide, high), layout="constrained")[1]
     rows, columns = item.sides
-    draw_on(axes, weights, shown.columns, shown.rows, Look(title=title, rows=rows, columns=columns))
+    look = Look(title=title, rows=rows, columns=columns)
+    if axes is not None:
+        draw_on(axes, weights, shown.columns, shown.rows, look)
+        return axes
+    # A figure that is as large as the map; once the text around the map is known, it becomes as large as both.
+    high, wide = (_CELL_INCHES * number for number in weights.shape)
+    whole = {"left": 0, "right": 1, "bottom": 0, "top": 1}
+    figure, axes = pyplot.subplots(figsize=(wide, high), layout="constrained", gridspec_kw=whole)
+    # The layout does not count a title that is wider than the map, so its room is on the right.
+    axes.set_anchor("W")
+    draw_on(axes, weights, shown.columns, shown.rows, look)
+    figure.set_size_inches(figure.get_tightbbox().padded(_MARGIN).size)
     return axes
 
 

@@ -136,6 +136,27 @@ def test_a_map_is_drawn_on_axes_that_are_returned() -> None:
         item.plot(head=3)
 
 
+@pytest.mark.parametrize("title", ["", "a title that is much wider than the map"])
+def test_the_color_bar_is_as_high_as_the_map_and_nothing_is_cut_off(title: str) -> None:
+    from matplotlib import pyplot
+
+    new = cross().plot(title=title)
+    given = pyplot.figure(figsize=(5, 4)).add_subplot()
+    for axes in (new, cross().plot(axes=given)):
+        axes.figure.canvas.draw()
+        (bar,) = axes.child_axes
+        map_box, bar_box = axes.get_window_extent(), bar.get_window_extent()
+        assert (bar_box.y0, bar_box.y1) == pytest.approx((map_box.y0, map_box.y1), abs=1)
+        assert bar_box.x0 > map_box.x1
+        assert map_box.width == pytest.approx(map_box.height, abs=1), "cells are square"
+        assert axes.get_in_layout()
+    width, height = new.figure.get_size_inches()
+    tight = new.figure.get_tightbbox()
+    pyplot.close("all")
+    edges = (tight.x0, tight.y0, width - tight.x1, height - tight.y1)
+    assert all(0 <= edge < 0.15 for edge in edges), edges
+
+
 @pytest.mark.parametrize(
     ("site", "rows", "columns", "in_vietnamese"),
     [
