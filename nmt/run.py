@@ -9,7 +9,7 @@ from nmt.insight.ablation import ABLATIONS, Ablations, ablate, readable_pairs
 from nmt.insight.attribution_maps import attribution_maps, chosen_method
 from nmt.insight.forced_maps import IdPair, first_ranked, forced_maps
 from nmt.insight.interventions import Intervention, InterventionEffect, intervene
-from nmt.maps.attention_map import SentenceMaps
+from nmt.maps.attention_map import AttentionMap, SentenceMaps
 from nmt.maps.notebook import LineMaps
 from nmt.runs.engine import Engine, named_search, search_config
 from nmt.runs.load import LoadedRun
@@ -115,7 +115,8 @@ class Run:
     def attend(self, sources: Sequence[str], targets: Sequence[str] | None = None) -> LineMaps:
         """The attention maps of each pair at every site: arrays (layers, heads, rows, columns) with labels.
 
-        A notebook displays them. Without `targets` the maps are those of the best translation. A pair has no maps if
+        `maps[0]["cross"]` is a map of the first pair: draw it with `plot`, or make a table with `to_frame`. A notebook
+        displays all of them. Without `targets` the maps are those of the best translation. A pair has no maps if
         one side is empty or too long for the model. Raises Mistake for an ensemble.
         """
         run = self._single()
@@ -228,10 +229,10 @@ class Run:
 
 
 def _by_line(sentences: Iterable[SentenceMaps], lines: int) -> LineMaps:
-    maps = LineMaps([] for _ in range(lines))
+    maps: list[list[AttentionMap]] = [[] for _ in range(lines)]
     for sentence in sentences:
         maps[sentence.line - 1] = sentence.maps
-    return maps
+    return LineMaps(maps)
 
 
 def _pairs(sources: Any, targets: Any) -> tuple[list[str], list[str]]:

@@ -137,7 +137,7 @@ def test_maps_are_arrays_of_the_translation_or_of_a_given_target(run: Run) -> No
     assert maps[1] == []
     assert [item.site for item in maps[0]] == ["encoder_self", "decoder_self", "cross"]
     assert all(item.weights.shape[2:] == (len(item.inputs), len(item.columns)) for item in maps[0])
-    own = run.attend(LINES[:1])[0][2]
+    own = run.attend(LINES[:1])[0]["cross"]
     assert own.outputs[:-1] == run.runs[0].tokenizers.target.pieces(build_ids(run, LINES[0]))
 
 

@@ -60,6 +60,11 @@ class AttentionMap:
     mask: Bool[np.ndarray, "rows columns"] | None = None
     """Which columns each row can see; None if that is what the table of sites says, as it is except in an LSTMN."""
 
+    def __repr__(self) -> str:
+        # The arrays would fill several screens of a terminal.
+        layers, heads, rows, columns = self.weights.shape
+        return f"AttentionMap(site={self.site!r}, layers={layers}, heads={heads}, rows={rows}, columns={columns})"
+
     @property
     def visible(self) -> Bool[np.ndarray, "#layers #heads rows columns"]:
         """Which columns each row can see."""
@@ -142,12 +147,17 @@ class SentenceMaps:
 
     def site(self, name: str) -> AttentionMap:
         """The map of a site, such as 'cross'. Raises Mistake if the model has no such site."""
-        at_site = [item for item in self.maps if item.site == name]
-        if not at_site:
-            raise Mistake(
-                f"There are no maps at site '{name}', only at {', '.join(item.site for item in self.maps)}; choose one."
-            )
-        return at_site[0]
+        return map_at(name, self.maps)
+
+
+def map_at(site: str, maps: Sequence[AttentionMap]) -> AttentionMap:
+    """The map of a site, such as 'cross'. Raises Mistake if none of the maps is of that site."""
+    by_site = {item.site: item for item in maps}
+    if not by_site:
+        raise Mistake(f"There is no map at site '{site}': a side of the pair is empty or too long for the model.")
+    if site not in by_site:
+        raise Mistake(f"There are no maps at site '{site}', only at {', '.join(by_site)}; choose one.")
+    return by_site[site]
 
 
 class Labels(NamedTuple):

@@ -4,7 +4,7 @@ import base64
 import html
 import os
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
@@ -13,7 +13,7 @@ from jaxtyping import Float
 from PIL import Image
 
 from nmt.errors import Mistake
-from nmt.maps.attention_map import BOS, EOS, AttentionMap, check_layer_or_head, selected
+from nmt.maps.attention_map import BOS, EOS, AttentionMap, check_layer_or_head, map_at, selected
 from nmt.maps.words import PieceRow, labeled, text_of
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _CELL, _LETTER, _LONGEST = 24, 7.5, 18  # pixels, and letters in a label
 _THUMBNAIL = 72
+_CELL_INCHES, _MARGIN = 0.34, 0.06  # of a figure, in inches
 _MOST_SENTENCES = 10
 """Further sentences would make the notebook too large to open."""
 _MOST_CELLS = 2500
@@ -68,19 +69,56 @@ def _text(name: str, *values: object) -> str:
     return _TEXTS[language][name].format(*values)
 
 
-class LineMaps(list[list[AttentionMap]]):
-    """The maps of several sentence pairs, a list for each pair, which a notebook displays."""
+class SiteMaps(list[AttentionMap]):
+    """The maps of one sentence pair, one for each site, such as maps["cross"]; a notebook displays them."""
 
     @overload
-    def __getitem__(self, index: SupportsIndex) -> list[AttentionMap]: ...
+    def __getitem__(self, index: SupportsIndex | str) -> AttentionMap: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> "SiteMaps": ...
+
+    def __getitem__(self, index: Any) -> Any:
+        """The map at a position or of a site. Raises Mistake for a site that the maps lack."""
+        if isinstance(index, str):
+            return map_at(index, self)
+        item = super().__getitem__(index)
+        return SiteMaps(item) if isinstance(index, slice) else item
+
+    def __repr__(self) -> str:
+        return "[" + ",\n ".join(map(repr, self)) + "]"
+
+    def _repr_html_(self) -> str:
+        return LineMaps([self])._repr_html_()
+
+
+class LineMaps(list[SiteMaps]):
+    """The maps of several sentence pairs, a list for each pair, which a notebook displays."""
+
+    def __init__(self, pairs: Iterable[Iterable[AttentionMap]] = ()) -> None:
+        super().__init__(SiteMaps(maps) for maps in pairs)
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> SiteMaps: ...
 
     @overload
     def __getitem__(self, index: slice) -> "LineMaps": ...
 
     def __getitem__(self, index: Any) -> Any:
         """The maps of a sentence pair or, for a slice, several of them, which a notebook displays too."""
+        if isinstance(index, str):
+            raise Mistake(
+                f"The maps of a sentence come first: write maps[0]['{index}'] for that site of the first sentence."
+            )
         item = super().__getitem__(index)
         return LineMaps(item) if isinstance(index, slice) else item
+
+    def __repr__(self) -> str:
+        pairs = [repr(maps).replace("\n", "\n ") for maps in self[:_MOST_SENTENCES]]
+        rest = len(self) - _MOST_SENTENCES
+        if rest > 0:
+            pairs.append(f"... {rest} more")
+        return "[" + ",\n ".join(pairs) + "]"
 
     def _repr_html_(self) -> str:
         shown = "".join(_pair_html(number, maps) for number, maps in enumerate(self[:_MOST_SENTENCES]))
@@ -114,11 +152,19 @@ def plot_map(
     check_layer_or_head("head", head, item.weights.shape[1], item.site)
     shown = labeled(item, row, words=words)
     weights = selected(shown.weights, layer, head)
-    if axes is None:
-        high, wide = (1.5 + 0.34 * number for number in weights.shape)
-        axes = pyplot.subplots(figsize=(wide, high), layout="constrained")[1]
     rows, columns = item.sides
-    draw_on(axes, weights, shown.columns, shown.rows, Look(title=title, rows=rows, columns=columns))
+    look = Look(title=title, rows=rows, columns=columns)
+    if axes is not None:
+        draw_on(axes, weights, shown.columns, shown.rows, look)
+        return axes
+    # A figure that is as large as the map; once the text around the map is known, it becomes as large as both.
+    high, wide = (_CELL_INCHES * number for number in weights.shape)
+    whole = {"left": 0, "right": 1, "bottom": 0, "top": 1}
+    figure, axes = pyplot.subplots(figsize=(wide, high), layout="constrained", gridspec_kw=whole)
+    # The layout does not count a title that is wider than the map, so its room is on the right.
+    axes.set_anchor("W")
+    draw_on(axes, weights, shown.columns, shown.rows, look)
+    figure.set_size_inches(figure.get_tightbbox().padded(_MARGIN).size)
     return axes
 
 

@@ -70,6 +70,7 @@ _GRID_CELL = 0.115  # in a grid, unless the width asks for smaller ones
 _LARGEST = 0.34  # in a single map of few rows and columns
 _SMALLEST = 0.01  # in a grid for print, which is refused if its cells would be smaller
 _PAD = 0.02
+_BAR = 0.12  # width of the color bar and of the space before it, in inches; half of that in print
 # Between maps side by side, in inches, beside the row labels.
 _BETWEEN = 0.25
 # TrueType letters in a PDF, as journals require; text in an SVG, so that labels can be edited.
@@ -294,7 +295,7 @@ def draw_on(
     row_labels: Sequence[str],
     look: Look,
 ) -> None:
-    """Draws one map with labels, names and a color bar on axes that the caller has placed.
+    """Draws one map with labels, names and a color bar beside it on axes that the caller has placed.
 
     Raises Mistake if the map is empty.
     """
@@ -305,8 +306,14 @@ def draw_on(
     _label(axes, column_labels, row_labels, size=size.font, fonts=look.fonts)
     _name_sides(axes, look, size.font)
     _write_title(axes, look, size.font)
-    bar = axes.figure.colorbar(image, ax=axes, shrink=0.8, label="weight")
-    bar.outline.set_visible(False)
+    if axes.figure.get_layout_engine() is None:
+        # Nothing else makes room for the color bar and its label.
+        left, bottom, width, height = axes.get_position(original=True).bounds
+        axes.set_position((left, bottom, 0.75 * width, height))
+        axes.set_in_layout(True)  # which set_position ends
+    # Axes inside the map's are as high as the map, which the square cells make smaller than the space it was given.
+    thick = max(_BAR / _LARGEST / weights.shape[1], 0.025)
+    _draw_color_bar(axes.inset_axes((1 + thick, 0, thick, 1)), image, look, size.font)
 
 
 def _most(look: Look, *maps: np.ndarray) -> float:
@@ -381,7 +388,7 @@ def _figure(
         if layer == head == 0:
             _name_sides(axes, look, size.font)
             _write_title(axes, look, size.font)
-    _draw_color_bar(figure, image, look, size.font)
+    _draw_color_bar(_bar_axes(figure, look), image, look, size.font)
     return figure
 
 
@@ -432,13 +439,18 @@ def _figure_of_panels(panels: Sequence[Panel], look: Look, size: _Size) -> Figur
         with _without_glyph_warnings():
             top = figure.get_tightbbox().y1 + 10 / 72
         figure.text(0, top / high, look.title, fontsize=size.font + 2, ha="left", va="bottom", **text)
-    _draw_color_bar(figure, image, look, size.font)
+    _draw_color_bar(_bar_axes(figure, look), image, look, size.font)
     return figure
 
 
-def _draw_color_bar(figure: Figure, image: AxesImage, look: Look, font: float) -> None:
-    wide, thick = figure.get_figwidth(), 0.12 if look.width is None else 0.06
-    bar = figure.colorbar(image, cax=figure.add_axes((1 + thick / wide, 0, thick / wide, 1)))
+def _bar_axes(figure: Figure, look: Look) -> Axes:
+    """Axes for a color bar to the right of maps that fill the figure."""
+    wide, thick = figure.get_figwidth(), _BAR if look.width is None else _BAR / 2
+    return figure.add_axes((1 + thick / wide, 0, thick / wide, 1))
+
+
+def _draw_color_bar(axes: Axes, image: AxesImage, look: Look, font: float) -> None:
+    bar = axes.figure.colorbar(image, cax=axes)
     bar.outline.set_visible(False)
     small = max(font - 1, _PRINT)
     bar.ax.tick_params(labelsize=small, length=2, colors=_INK)

@@ -83,7 +83,24 @@ def test_a_list_of_maps_shows_each_sentence_with_cross_attention_open() -> None:
     assert maps._repr_html_().count("<b>") == 10
     assert "2 more: add [10:] to what you displayed." in maps._repr_html_()
     assert maps[10:]._repr_html_().count("<b>") == 2
-    assert type(maps[0]) is list
+
+
+def test_the_maps_of_a_sentence_are_found_by_site_and_print_on_a_line_each() -> None:
+    encoder = AttentionMap("encoder_self", cross().weights, SOURCE, SOURCE, SOURCE)
+    maps = LineMaps([[encoder, cross()], []])
+    assert maps[0]["cross"] is maps[0][1]
+    assert isinstance(maps[0], list)
+    assert repr(maps[0]["cross"]) == "AttentionMap(site='cross', layers=2, heads=3, rows=4, columns=4)"
+    assert repr(maps) == f"[[{maps[0][0]!r},\n  {maps[0][1]!r}],\n []]"
+    assert repr(LineMaps([[]] * 12)).endswith("[],\n ... 2 more]")
+    assert maps[0]._repr_html_() == maps[:1]._repr_html_()
+    assert repr(maps[0][1:]["cross"]) == repr(cross())
+    with pytest.raises(Mistake, match=r"^There are no maps at site 'crs', only at encoder_self, cross; choose one\.$"):
+        maps[0]["crs"]
+    with pytest.raises(Mistake, match=r"^There is no map at site 'cross': a side of the pair is empty or too long"):
+        maps[1]["cross"]
+    with pytest.raises(Mistake, match=r"write maps\[0\]\['cross'\] for that site of the first sentence"):
+        LineMaps.__getitem__(maps, "cross")  # type: ignore[call-overload]
 
 
 def test_a_kernel_with_a_vietnamese_locale_shows_vietnamese(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,6 +134,27 @@ def test_a_map_is_drawn_on_axes_that_are_returned() -> None:
     assert (given.get_ylabel(), given.get_xlabel()) == ("target", "source")
     with pytest.raises(Mistake, match="head is 3; cross has heads 0 to 2: choose one, or leave it out for the mean"):
         item.plot(head=3)
+
+
+@pytest.mark.parametrize("title", ["", "a title that is much wider than the map"])
+def test_the_color_bar_is_as_high_as_the_map_and_nothing_is_cut_off(title: str) -> None:
+    from matplotlib import pyplot
+
+    new = cross().plot(title=title)
+    given = pyplot.figure(figsize=(5, 4)).add_subplot()
+    for axes in (new, cross().plot(axes=given)):
+        axes.figure.canvas.draw()
+        (bar,) = axes.child_axes
+        map_box, bar_box = axes.get_window_extent(), bar.get_window_extent()
+        assert (bar_box.y0, bar_box.y1) == pytest.approx((map_box.y0, map_box.y1), abs=1)
+        assert bar_box.x0 > map_box.x1
+        assert map_box.width == pytest.approx(map_box.height, abs=1), "cells are square"
+        assert axes.get_in_layout()
+    width, height = new.figure.get_size_inches()
+    tight = new.figure.get_tightbbox()
+    pyplot.close("all")
+    edges = (tight.x0, tight.y0, width - tight.x1, height - tight.y1)
+    assert all(0 <= edge < 0.15 for edge in edges), edges
 
 
 @pytest.mark.parametrize(
