@@ -165,6 +165,14 @@ def test_a_split_that_was_never_evaluated_is_refused_and_skipped_by_average(
     assert "c is not scored on its test split. There is no file test.en" in caplog.text
 
 
+def test_a_run_without_the_split_is_compared_by_its_translations(alone: Path, job: Callable[..., Job]) -> None:
+    shutil.rmtree("c/evaluation")
+    with pytest.raises(
+        MissingFile, match=r"^There is no file test\.en .* Translate the same file with both runs.* reference=FILE\.$"
+    ):
+        compare(job("compare", run_dirs="['a,b',c]", device="cpu", out="table"))
+
+
 def test_an_included_model_says_that_it_is_distributed_without_its_test_sets(
     alone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
