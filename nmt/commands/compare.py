@@ -1,5 +1,6 @@
 """nmt.compare: several runs, files of translations, or both in one table with paired significance tests."""
 
+import logging
 from typing import Any
 
 from nmt.commands.compare_settings import CompareSettings
@@ -10,6 +11,8 @@ from nmt.runs.directory import RunDirectory
 from nmt.runs.included import named_run
 from nmt.scoring.differences import differences
 from nmt.scoring.score_table import file_systems, reference_files, run_system, scored_on_tokens, write_comparison
+
+logger = logging.getLogger(__name__)
 
 
 def compare(job: Job[CompareSettings]) -> None:
@@ -49,3 +52,4 @@ def compare(job: Job[CompareSettings]) -> None:
         test_set = {"split": settings.split}
     out = folder_to_write("out", settings.out)
     print(write_comparison(systems, references, out, command=job.command, test_set=test_set).printed())
+    logger.info("Written to %s", out)

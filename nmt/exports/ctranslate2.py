@@ -108,7 +108,8 @@ def _write_norm(spec: Any, norm: nn.Module, dim: int) -> None:
     else:
         raise Unsupported(
             "ctranslate2 supports only norm@model=layer_norm and scale_norm, but the run uses "
-            f"{type(norm).__name__}: use onnx."
+            f"{type(norm).__name__}: use onnx.",
+            limit="supports only norm@model=layer_norm and scale_norm",
         )
 
 

@@ -4,7 +4,14 @@ from nmt.errors import Mistake
 
 
 class Unsupported(Mistake):
-    """A format cannot hold this model."""
+    """A format cannot hold this model.
+
+    `limit` says why without the run or a remedy, as in "supports only Transformers": it holds for equal runs too.
+    """
+
+    def __init__(self, message: str, limit: str = "does not support this model") -> None:
+        super().__init__(message)
+        self.limit = limit
 
 
 class DamagedExport(Mistake):

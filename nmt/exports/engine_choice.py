@@ -33,7 +33,10 @@ logger = logging.getLogger(__name__)
 
 
 class _Verdict(Stored):
+    unsupported: str | None = None
+    """What CTranslate2 lacks for the model. Comparing again cannot change it."""
     refused: str | None = None
+    """How the translations differed."""
 
 
 class Chosen(NamedTuple):
@@ -133,14 +136,14 @@ def _compared_export(
             from nmt.exports.engines import export_checked
 
             export_checked(run, folder)
-        refused = _refused(folder)
+        refused = _why_refused(folder)
     except (Mistake, UnreadableExport) as error:
         return str(error).rstrip(".")
     except OSError as error:
         if error.errno not in NOT_WRITABLE:
             raise
         return f"{error.filename or cache_dir}: {error.strerror}"
-    return f"{refused}; delete {folder} to compare them again" if refused else folder
+    return refused or folder
 
 
 def _with_torch(paths: Sequence[str], device: str, precision: str, engine: str) -> Chosen:
@@ -213,7 +216,7 @@ def _known_export(run: StoredRun, precision: str, cache: Path) -> Engine | None:
             return ctranslate2_engine(run.tokenizers, folder, precision, "cpu")
     with suppress(DamagedExport):
         folder = _cached_export(run, made_from, cache)
-        if precision == "float32" and is_whole(folder) and not _refused(folder):
+        if precision == "float32" and is_whole(folder) and _why_refused(folder) is None:
             return ctranslate2_engine(run.tokenizers, folder, precision, "cpu")
     return None
 
@@ -225,8 +228,12 @@ def _cached_export(run: StoredRun, made_from: Mapping[str, Any], cache: Path) ->
     return cache / "engines" / content_key(parts)
 
 
-def _refused(folder: Path) -> str | None:
-    return read_stored(folder / VERDICT, _Verdict).get("refused")
+def _why_refused(folder: Path) -> str | None:
+    """Why the export in a folder of the cache does not translate; None if it translates like torch."""
+    verdict = _Verdict.model_validate(read_stored(folder / VERDICT, _Verdict))
+    if verdict.unsupported:
+        return f"CTranslate2 {verdict.unsupported}"
+    return f"{verdict.refused}; delete {folder} to compare them again" if verdict.refused else None
 
 
 def _match_file(run: StoredRun, record: Mapping[str, Any], cache: Path) -> Path:

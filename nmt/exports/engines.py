@@ -4,6 +4,7 @@ import logging
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from nmt.data.cache import cached_folder
 from nmt.data.corpus import Pairs
@@ -90,16 +91,20 @@ def export_checked(run: StoredRun, folder: Path) -> None:
     logger.info("Checking once whether CTranslate2 translates like torch with %s", run.directory.path)
 
     def fill(part: Path) -> None:
+        verdict: dict[str, Any]
         try:
             parity = write_compared(on_cpu, "ctranslate2", part, "float32", pairs)
-        except (Unsupported, Differs) as error:  # anything else may pass
-            refused = str(error).removesuffix(" Nothing was written.").rstrip(".")
+        except Unsupported as error:
+            verdict = {"unsupported": error.limit}  # not the message, because runs with equal weights share the folder
+        except Differs as error:  # anything else may pass
+            verdict = {"refused": str(error).removesuffix(" Nothing was written.").rstrip(".")}
         else:
-            unequal = parity.sentences - round(parity.equal_translations * parity.sentences)
-            refused = f"they translate {unequal} of {parity.sentences} sentences differently" if unequal else ""
-        if refused:
+            verdict = {"parity": parity._asdict()}
+            if unequal := parity.sentences - round(parity.equal_translations * parity.sentences):
+                verdict = {"refused": f"they translate {unequal} of {parity.sentences} sentences differently"}
+        if "parity" not in verdict:
             for file in part.iterdir():
                 file.unlink()
-        write_json(part / VERDICT, {"refused": refused} if refused else {"parity": parity._asdict()})
+        write_json(part / VERDICT, verdict)
 
     cached_folder(folder, fill, f"exporting {run.directory.path}")

@@ -47,7 +47,8 @@ def require_plain_transformer(run: LoadedRun, format: str) -> Transformer:
     if not isinstance(model, Transformer):
         raise Unsupported(
             f"{format} supports only Transformers, but the model of {run.directory.path} is of the class "
-            f"{type(model).__name__}: use onnx."
+            f"{type(model).__name__}: use onnx.",
+            limit="supports only Transformers",
         )
     for site, attentions in model.sites.items():
         for choice, part, held in _choices(attentions[0]):
@@ -55,7 +56,8 @@ def require_plain_transformer(run: LoadedRun, format: str) -> Transformer:
                 known = ", ".join(_option(kind) for kind in held)
                 raise Unsupported(
                     f"{format} does not support {choice}={_option(type(part))}, which {run.directory.path} uses "
-                    f"at {site}; it supports {known}. Use onnx, which supports every {choice}."
+                    f"at {site}; it supports {known}. Use onnx, which supports every {choice}.",
+                    limit=f"does not support {choice}={_option(type(part))}",
                 )
     return model
 
@@ -65,7 +67,8 @@ def require_no_context(run: LoadedRun, format: str) -> None:
     if run.context_window.sentences:
         raise Unsupported(
             f"{format} supports only models that read one sentence, but {run.directory.path} also reads earlier "
-            "ones (context): export the run that it started from, or one trained with context=none."
+            "ones (context): export the run that it started from, or one trained with context=none.",
+            limit="supports only models that read one sentence",
         )
 
 

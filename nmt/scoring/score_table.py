@@ -9,7 +9,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nmt.errors import Mistake
+from nmt.errors import MissingFile, Mistake
 from nmt.evaluation.sanity import hypothesis_warnings
 from nmt.evaluation.score_chart import score_bars
 from nmt.evaluation.scores import RESAMPLES, all_metrics, corpus_scores, headline_metrics, sentence_scores
@@ -25,6 +25,8 @@ from nmt.text import changed_lines
 from nmt.text.lines import read_lines
 
 logger = logging.getLogger(__name__)
+
+_COMPARE_FILES = "Translate the same file with both runs, and compare the translations: 'outputs=[A,B]' reference=FILE."
 
 SIGNIFICANT = 0.05
 _NAMES = ("run", "output", "system")
@@ -145,15 +147,16 @@ def run_system(
 
     `command` is recorded with the scores of an evaluation.
 
-    Raises whatever `load_run` raises, and Mistake if the run's references differ from the given ones.
+    Raises whatever `load_run` and `split_test_set` raise, and Mistake if the run's references differ from the given
+    ones.
     """
     run = load_run(path, device)
-    test_set = split_test_set(run, split)
+    try:
+        test_set = split_test_set(run, split)
+    except MissingFile as error:
+        raise MissingFile(f"{error} {_COMPARE_FILES}") from error
     if references is not None and test_set.references != references:
-        raise Mistake(
-            f"The references of {path} for {split} differ from those of the first run. Translate the same file with "
-            "both runs, and compare the translations: 'outputs=[A,B]' reference=FILE."
-        )
+        raise Mistake(f"The references of {path} for {split} differ from those of the first run. {_COMPARE_FILES}")
     stored = stored_scores(run, test_set)
     if stored is None:
         logger.info("Evaluating %s", path)

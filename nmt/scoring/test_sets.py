@@ -1,7 +1,7 @@
 """What is scored: a split of a run's corpus, or the user's own files."""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -185,7 +185,25 @@ def _stored_test_set(run: LoadedRun, file: Path, out: Path) -> TestSet:
 
 def stored_pairs(run: StoredRun) -> tuple[Path, Pairs] | None:
     """The sentence pairs of an evaluation or a probe in the run directory, and their file; None if there are none."""
-    for file in _evaluations(run):
+    own_files = sorted((run.directory.results / "evaluation" / "files").glob(f"*/{SENTENCES}"))
+    return _first_pairs(run, [*_evaluations(run), *own_files])
+
+
+def example_pairs(run: LoadedRun) -> list[tuple[str, str]]:
+    """Short pairs of a source and its translation that the run directory stores, to try the run on.
+
+    They are shown to every visitor, so they never come from files that the user scored. Empty for a run of the embedded
+    corpus, whose own pairs are better examples.
+    """
+    stored = None if run.settings.data.embedded else _first_pairs(run.stored, _evaluations(run.stored))
+    pairs = [] if stored is None else zip(*stored[1], strict=True)
+    short = (pair for pair in pairs if all(0 < len(side.split()) <= _MOST_EXAMPLE_WORDS for side in pair))
+    return list(islice(short, _EXAMPLES))
+
+
+def _first_pairs(run: StoredRun, evaluations: Iterable[Path]) -> tuple[Path, Pairs] | None:
+    """The pairs of the first of these evaluations, or else those of the run's last probe."""
+    for file in evaluations:
         lines = _stored_lines(file)
         return file, Pairs([line.source for line in lines], [line.references[0] for line in lines])
     for folder in reversed(map_folders(run.directory.path / "probes")):
@@ -196,24 +214,12 @@ def stored_pairs(run: StoredRun) -> tuple[Path, Pairs] | None:
     return None
 
 
-def example_pairs(run: LoadedRun) -> list[tuple[str, str]]:
-    """Short pairs of a source and its translation that the run directory stores, to try the run on.
-
-    Empty for a run of the embedded corpus, whose own pairs are better examples.
-    """
-    stored = None if run.settings.data.embedded else stored_pairs(run.stored)
-    pairs = [] if stored is None else zip(*stored[1], strict=True)
-    short = (pair for pair in pairs if all(0 < len(side.split()) <= _MOST_EXAMPLE_WORDS for side in pair))
-    return list(islice(short, _EXAMPLES))
-
-
-def _evaluations(run: StoredRun) -> Iterator[Path]:
-    """The files of evaluations in the run directory: of the splits, in their order, and of other files."""
-    # An included model has sentences in its own folder, and what was evaluated later in another one.
-    for folder in dict.fromkeys((run.directory.results / "evaluation", run.directory.path / "evaluation")):
-        files = [folder / name / SENTENCES for name in run.settings.data.held_out]
-        yield from (file for file in files if file.is_file())
-        yield from sorted((folder / "files").glob(f"*/{SENTENCES}"))
+def _evaluations(run: StoredRun) -> list[Path]:
+    """The stored evaluations of the run's splits, in their order; for an included model, the examples it comes with."""
+    evaluation = run.directory.path / "evaluation"
+    if included_name(run.directory.path) is not None:
+        return sorted((evaluation / "files").glob(f"*/{SENTENCES}"))
+    return [file for name in run.settings.data.held_out if (file := evaluation / name / SENTENCES).is_file()]
 
 
 def _warn_of_changed_files(run: LoadedRun, prefix: str) -> None:

@@ -84,10 +84,11 @@ Các giá trị tính bằng nat; riêng với value zeroing, đó là khoảng 
         "Attribution dưới dạng server-sent events: `progress` kèm số phần trăm đã xong, rồi `done` kèm câu trả lời của "
         "/v1/attribute, hoặc `error`. Việc tính dừng lại khi bên gọi ngắt kết nối."
     ),
-    """Sentences to try a run on: those that it stores, unless it was trained on the embedded corpus, and some of that
-corpus's pairs, whose alignments are known (`aligned`), if the run has the same languages.""": (
-        "Các câu để thử một mô hình: những câu lưu cùng mô hình, trừ khi nó được huấn luyện trên ngữ liệu kèm theo, và "
-        "một số cặp câu của ngữ liệu đó, đã biết gióng hàng từ (`aligned`), nếu mô hình có cùng ngôn ngữ."
+    """Sentences to try a run on: those of its own splits that it stores, unless it was trained on the embedded corpus,
+and some of that corpus's pairs, whose alignments are known (`aligned`), if the run has the same languages.""": (
+        "Các câu để thử một mô hình: những câu của chính ngữ liệu của nó được lưu cùng mô hình, trừ khi nó được huấn "
+        "luyện trên ngữ liệu kèm theo, và một số cặp câu của ngữ liệu kèm theo, đã biết gióng hàng từ (`aligned`), nếu "
+        "mô hình có cùng ngôn ngữ."
     ),
     "The gold alignment of an example, plus the links of the run, the diagonal and a guess with their error rates.": (
         "Gióng hàng từ đúng của một câu mẫu, cùng các liên kết của mô hình, của đường chéo và của người đoán, kèm tỉ "

@@ -205,8 +205,8 @@ async def stream_attribution(request: Request, service: ThisService, question: A
 
 @router.get("/examples", responses=failures(400, 403, 404, 429, 500, 503, 504))
 async def list_examples(request: Request, service: ThisService, run: str | None = None) -> list[dict[str, Any]]:
-    """Sentences to try a run on: those that it stores, unless it was trained on the embedded corpus, and some of that
-    corpus's pairs, whose alignments are known (`aligned`), if the run has the same languages.
+    """Sentences to try a run on: those of its own splits that it stores, unless it was trained on the embedded corpus,
+    and some of that corpus's pairs, whose alignments are known (`aligned`), if the run has the same languages.
     """
 
     def action(run: LoadedRun) -> list[dict[str, Any]]:

@@ -27,11 +27,15 @@ def write(folder: Path, **files: list[str]) -> None:
         (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
-def test_outputs_of_other_systems_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_outputs_of_other_systems_are_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "nmt")
     write(tmp_path, ref=REFERENCES, a=REFERENCES, b=["sai"] * 9 + REFERENCES[9:])
     files = [str(tmp_path / "a"), str(tmp_path / "b")]
     compared = job(tmp_path, outputs=files, reference=str(tmp_path / "ref"))
     compare(compared)
+    assert caplog.messages[-1] == f"Written to {tmp_path / 'out'}"
     record = json.loads((tmp_path / "out" / "comparison.json").read_text(encoding="utf-8"))
     assert record["command"] == compared.command
     assert record["test_set"] == {"split": None, "references": [str(tmp_path / "ref")]}

@@ -18,7 +18,7 @@ from nmt.exports import export_run
 from nmt.exports.export_run import comparison_pairs
 from nmt.runs.load import load_run
 from nmt.scoring.run_scores import score_test_split
-from nmt.scoring.test_sets import split_test_set
+from nmt.scoring.test_sets import example_pairs, split_test_set, stored_pairs
 
 WARNING = "The files of split test (test) are missing"
 
@@ -125,6 +125,35 @@ def test_an_export_is_compared_on_stored_sentences(
         comparison_pairs(run)
 
 
+def test_the_examples_are_never_sentences_of_files_that_the_user_scored(alone: Path) -> None:
+    run = load_run(Path("c"), "cpu")
+    of_split = example_pairs(run)
+    shutil.copytree("c/evaluation/test", "c/evaluation/files/a")
+    own = Path("c/evaluation/files/a/sentences.jsonl")
+    own.write_text('{"source": "secret", "references": ["mật"]}\n', encoding="utf-8")
+    assert of_split
+    assert example_pairs(run) == of_split
+    shutil.rmtree("c/evaluation/test")
+    assert 1 <= len(example_pairs(run)) <= 3, "those of a probe"
+    shutil.rmtree("c/probes")
+    assert example_pairs(run) == []
+    assert stored_pairs(run.stored) == (own, (["secret"], ["mật"]))
+
+
+def test_the_examples_of_an_included_model_are_those_that_come_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = load_run("en-vi", "cpu")
+    built_in = example_pairs(run)
+    for name in ("files/a", "valid"):
+        folder = tmp_path / "runs/included/en-vi/evaluation" / name
+        folder.mkdir(parents=True)
+        (folder / "sentences.jsonl").write_text('{"source": "secret", "references": ["mật"]}\n', encoding="utf-8")
+    assert len(built_in) > 1
+    assert example_pairs(run) == built_in
+
+
 def test_a_split_that_was_never_evaluated_is_refused_and_skipped_by_average(
     alone: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -134,6 +163,14 @@ def test_a_split_that_was_never_evaluated_is_refused_and_skipped_by_average(
         split_test_set(run, "test", remedy=" Use your own files.")
     assert score_test_split(run) == []
     assert "c is not scored on its test split. There is no file test.en" in caplog.text
+
+
+def test_a_run_without_the_split_is_compared_by_its_translations(alone: Path, job: Callable[..., Job]) -> None:
+    shutil.rmtree("c/evaluation")
+    with pytest.raises(
+        MissingFile, match=r"^There is no file test\.en .* Translate the same file with both runs.* reference=FILE\.$"
+    ):
+        compare(job("compare", run_dirs="['a,b',c]", device="cpu", out="table"))
 
 
 def test_an_included_model_says_that_it_is_distributed_without_its_test_sets(

@@ -246,10 +246,24 @@ def test_a_model_that_cannot_be_exported_is_refused_once(run: Path, monkeypatch:
     stored = read_run(run)
     refused = ctranslate2_or_why_not(stored, "cpu", "float32", {}, "cache")
     [folder] = cached()
-    assert str(refused).startswith("ctranslate2 does not support normalizer=sparsemax")
-    assert str(refused).endswith(f"; delete {folder} to compare them again")
+    assert refused == "CTranslate2 does not support normalizer=sparsemax"
+    assert sorted(path.name for path in folder.iterdir()) == ["sha256.json", VERDICT], "the model is not kept"
     monkeypatch.setattr(engines, "load_run", None)
     assert why_not_ctranslate2(stored, "cpu", "float32", {}, "cache") == refused
+
+
+def test_the_reason_against_another_class_of_model_names_no_run_and_no_remedy(
+    here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "nmt")
+    reason = "engine=auto: using torch: CTranslate2 supports only Transformers"
+    cache = str(tmp_path / "cache")
+    assert chosen(here / "maps_luong", cache_dir=cache).engine.name == "torch"
+    assert caplog.messages[-1] == reason
+    copied = shutil.copytree(here / "maps_luong", tmp_path / "copied")
+    monkeypatch.setattr(engines, "export_checked", None)
+    assert chosen(copied, cache_dir=cache).engine.name == "torch"
+    assert caplog.messages[-1] == reason
 
 
 def test_an_export_of_the_cache_that_cannot_be_loaded_is_made_again_once(
