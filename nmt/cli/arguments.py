@@ -169,6 +169,8 @@ def _for_hydra(argument: str, kinds: Mapping[str, TextKind | None], sweep: bool)
         raise Mistake(f"'{argument}' has an empty text. Write a value, or leave the key out.")
     if sweep:
         return f"{plus}{key}={','.join(_value(element, kind.null) for element in elements)}"
+    if kind.list and value.startswith("[") and not value.endswith("]") and not os.path.lexists(value):
+        raise Mistake(f"'{argument}' has no closing bracket: quote a list with spaces, as in '{key}=[A, B]'.")
     if kind.list and len(elements) > 1 and not os.path.lexists(value):  # a file may have a comma in its name
         raise Mistake(
             f"'{argument}' has commas. Write a list as '{key}=[{value}]', or add -m to run a job for each value."

@@ -52,7 +52,9 @@ def read(argument: str, *flags: str, command: str = "train") -> object:
 
 def test_a_list_without_its_bracket_is_split_at_once() -> None:
     names = [f'"{number}.en"' for number in range(40)]
-    with pytest.raises(Mistake, match=r"has commas\. Write a list as 'data\.train="):
+    with pytest.raises(
+        Mistake, match=r"has no closing bracket: quote a list with spaces, as in 'data\.train=\[A, B\]'\."
+    ):
         for_hydra([f"data.train=[{','.join(names)}"], TRAIN)
 
 
@@ -120,6 +122,7 @@ def test_commas_separate_the_values_of_a_sweep(argument: str, values: list[str])
     [
         (["run_dir="], "'run_dir=' has no value. Write run_dir=VALUE."),
         (["data.train=a,b"], "'data.train=a,b' has commas. Write a list as 'data.train=[a,b]', or add -m"),
+        (["data.train=[a,", "b]"], "'data.train=[a,' has no closing bracket: quote a list with spaces, as in"),
     ],
 )
 def test_a_text_that_cannot_be_meant_is_refused(arguments: list[str], sentence: str) -> None:
