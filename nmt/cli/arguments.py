@@ -42,6 +42,8 @@ _QUOTED = r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')"""
 _LIST = rf"\[(?>{_QUOTED}|[^\[\]])*+\]|\[[^\[\]]*\]"
 # An element of a list or of a sweep: quoted text, a list, or anything up to the next comma.
 _ELEMENT = re.compile(rf"\s*({_QUOTED}|{_LIST}|[^,]*?)\s*(?:,|$)", re.DOTALL)
+_MOST_COMMAS = 16
+"""In a name of a file or folder within a list."""
 _FUNCTION = re.compile(r"\w+\(.*\)", re.DOTALL)
 
 
@@ -189,13 +191,29 @@ def _value(value: str, nullable: bool) -> str:
     if re.fullmatch(_QUOTED, value, re.DOTALL) or (nullable and value == "null"):
         return value
     if value.startswith("[") and value.endswith("]"):
-        return f"[{','.join(_value(element, False) for element in _elements(value[1:-1]))}]"
+        return f"[{','.join(_value(element, False) for element in _names(_elements(value[1:-1])))}]"
     try:
         # Hydra itself says whether it would change the text: 1.10 is read as 1.1.
         as_typed = OverridesParser.create().parse_override(f"key={value}").value() == value
     except (HydraException, ValueError):  # Python reads no numbers of more than 4,300 digits
         as_typed = False
     return value if as_typed else QuotedString(value, Quote.single).with_quotes()
+
+
+def _names(elements: Sequence[str]) -> list[str]:
+    """The elements of a list; those that are together the name of an existing file or folder with commas are one.
+
+    Such a folder is that of a sweep's job: runs/sweeps/NAME/model=luong,scorer=dot.
+    """
+    names, start = list[str](), 0
+    while start < len(elements):
+        end = start + 1
+        if not os.path.lexists(elements[start]):
+            ends = range(min(start + _MOST_COMMAS + 1, len(elements)), start + 1, -1)
+            end = next((end for end in ends if os.path.lexists(",".join(elements[start:end]))), end)
+        names.append(",".join(elements[start:end]))
+        start = end
+    return names
 
 
 def _elements(text: str) -> list[str]:

@@ -1,6 +1,7 @@
 """Paths and free text reach a command as they were typed."""
 
 import re
+from pathlib import Path
 from typing import Annotated
 
 import pytest
@@ -56,6 +57,17 @@ def test_a_list_without_its_bracket_is_split_at_once() -> None:
         Mistake, match=r"has no closing bracket: quote a list with spaces, as in 'data\.train=\[A, B\]'\."
     ):
         for_hydra([f"data.train=[{','.join(names)}"], TRAIN)
+
+
+def test_a_folder_with_commas_is_one_element_of_a_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As sweeps name those of their jobs."""
+    monkeypatch.chdir(tmp_path)
+    first, second = "sweep/model=luong,scorer=dot,seed=1", "sweep/model=luong,scorer=general"
+    for folder in (first, second):
+        Path(folder).mkdir(parents=True)
+    for names in ([first, second], ["a", first, "b,c"], [second, "a,b"]):
+        expected = [part for name in names for part in ([name] if Path(name).exists() else name.split(","))]
+        assert read(f"data.train=[{','.join(names)}]") == expected
 
 
 def test_apostrophes_in_several_elements_of_a_sweep_are_no_quotes() -> None:
