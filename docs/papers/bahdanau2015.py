@@ -257,6 +257,5 @@ axes = cross.plot(title="Bahdanau: each row is the word that the step predicts")
 #   are sorted by length and divided), gradients cut to a norm of 1. Here: Adam and 32 sentences.
 #
 # `experiment=bahdanau2015` has the paper's sizes and optimizer; `configs/experiment/bahdanau2015.yaml` says what still
-# differs. On the embedded
-# corpus, `python -m nmt.train model=bahdanau scorer=additive` trains a small model in minutes. Next:
-# [Luong et al. 2015](luong2015.py).
+# differs. On the embedded corpus, `python -m nmt.train model=bahdanau scorer=additive` trains a small model in
+# minutes. Next: [Luong et al. 2015](luong2015.py).
