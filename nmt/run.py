@@ -250,4 +250,6 @@ def _strings(name: str, lines: Any) -> list[str]:
     for number, line in enumerate(strings):
         if not isinstance(line, str):
             raise Mistake(f"{name} must be a list of strings, but {name}[{number}] is {line!r}.")
+        if any("\ud800" <= character <= "\udfff" for character in line):
+            raise Mistake(f"{name}[{number}] contains an unpaired surrogate; pass valid Unicode.")
     return strings

@@ -11,7 +11,7 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parents[1] / "nmt"
 FILES = sorted(PACKAGE.rglob("*.py"))
-ENTRY, SHARED = "entry points", "cores, errors, files, paths, pace, ranks, signals, sites, tables"
+ENTRY, SHARED = "entry points", "cores, errors, files, names, paths, pace, ranks, signals, sites, tables"
 # Whom each package may import, beside itself. Entry points only name what cli runs; nmt.load needs runs and exports.
 _BELOW_RUNS = {"maps", "evaluation", "decoding", "models", "attention", "kernels", "data", "text", "config", SHARED}
 EDGES: dict[str, set[str]] = {

@@ -168,6 +168,7 @@ def test_strings_and_unequal_numbers_of_lines_are_refused(run: Run, call: str) -
         (None, r"^lines must be a list of strings, not None\.$"),
         ("abc", r"^lines must be a list of strings, not 'abc'\.$"),
         (["a", 1], r"^lines must be a list of strings, but lines\[1\] is 1\.$"),
+        (["a", "b\udce9"], r"^lines\[1\] contains an unpaired surrogate; pass valid Unicode\.$"),
     ],
 )
 @pytest.mark.parametrize("call", ["translate", "n_best"])
@@ -189,8 +190,8 @@ def test_its_repr_says_what_is_loaded(run: Run) -> None:
         ({"beam_size": 100000}, r"search\.beam_size is 100000; it must be between 1 \(greedy search\) and 1000"),
         (
             {"constraints": {"min_length": 100000}},
-            r"min_length is 100000, but a source of 256 pieces, the longest that a search accepts, allows at most "
-            r"259 .* of at most 259",
+            r"min_length is 100000, above the usual maximum of even the longest source: 256 pieces x max_length_ratio "
+            r"\+ max_length_offset = 259\. Use at most 259",
         ),
     ],
 )

@@ -9,7 +9,7 @@ from nmt.insight.ablation import ablate, readable_pairs
 from nmt.maps.attention_map import selected_sites
 from nmt.paths import folder_to_write
 from nmt.runs.load import load_run
-from nmt.scoring.run_scores import conditions
+from nmt.scoring.run_scores import TranslationOptions, conditions
 from nmt.scoring.test_sets import chosen_test_set
 from nmt.tables import Table
 
@@ -30,7 +30,7 @@ def ablate_attention(job: Job[AblateAttentionSettings]) -> None:
     out = folder_to_write("out", chosen.out)
     lines = readable_pairs(run, chosen.sources, chosen.references[0], settings.sentences)
     test_set = chosen.subset(lines)
-    made_with = conditions([run], test_set, batch_tokens=settings.batch_tokens)
+    made_with = conditions([run], test_set, TranslationOptions(batch_tokens=settings.batch_tokens))
     intact, heads = ablate(
         run,
         chosen.sources,

@@ -9,7 +9,7 @@ from nmt.errors import Mistake
 from nmt.insight.attribution_maps import P_CXMI, attribution_maps, chosen_method, p_cxmi_maps
 from nmt.insight.map_export import checked_paths, export_maps
 from nmt.insight.provenance import described_attribution
-from nmt.maps.drawing import Drawing
+from nmt.maps.drawing import PICTURES, Drawing
 from nmt.maps.map_files import MANIFEST
 from nmt.pages.viewer import draw_formats
 from nmt.runs.load import load_run
@@ -59,8 +59,8 @@ def attribute(job: Job[AttributeSettings]) -> None:
         documents=settings.documents,
         max_tokens=settings.max_tokens,
         batch_tokens=settings.batch_tokens,
-        drawn=bool({*formats} - {"viewer"}),
-        in_context=settings.method == "p_cxmi",  # other attributions are of a sentence by itself
+        drawn=not {*PICTURES}.isdisjoint(formats),
+        in_context=settings.method == P_CXMI,  # other attributions are of a sentence by itself
         made_by={"method": settings.method, "contrast": settings.contrast, "steps": settings.steps},
     )
     print(paths.out / MANIFEST)

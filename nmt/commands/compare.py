@@ -8,7 +8,7 @@ from nmt.config.job import Job
 from nmt.evaluation.sanity import looks_tokenized
 from nmt.paths import check_writable, folder_to_write
 from nmt.runs.directory import RunDirectory
-from nmt.runs.included import named_run
+from nmt.runs.finished import finished_runs
 from nmt.scoring.differences import differences
 from nmt.scoring.score_table import file_systems, reference_files, run_system, scored_on_tokens, write_comparison
 
@@ -26,9 +26,8 @@ def compare(job: Job[CompareSettings]) -> None:
         test_set: dict[str, Any] = {"split": None, "references": [*named]}
     else:
         column = "system" if settings.outputs else "run"
-        runs = [RunDirectory(named_run(path)) for path in settings.run_dirs]
-        for run in runs:
-            run.require_finished()
+        directions = finished_runs(settings.run_dirs)
+        runs = [RunDirectory(path) for path, direction in directions.items() if direction is not None]
         columns = {column: [str(run.path) for run in runs]}
         averaged = [str(len(run.metrics().get("averaged", ())) or "") for run in runs]  # the number of checkpoints
         if any(averaged):

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from nmt.commands.draw_attention_settings import DrawAttentionSettings
 from nmt.config.job import Job
@@ -31,7 +32,7 @@ def draw_attention(job: Job[DrawAttentionSettings]) -> None:
         )
     folders = [MapFolder(path) for path in paths]
     if len(folders) == 1 and not films:
-        drawing = Drawing(sites=folders[0].manifest["sites"], formats=settings.formats, **settings.drawing)
+        drawing = _drawing(folders[0], job)
         if "alignments" in settings.formats and "cross" not in drawing.sites:
             raise Mistake(
                 f"formats includes alignments, but {folders[0].path} has no maps of cross attention: leave alignments "
@@ -45,14 +46,23 @@ def draw_attention(job: Job[DrawAttentionSettings]) -> None:
         for line in draw_formats(folders[0], drawing, out, settings.lines):
             print(line)
     else:
-        _draw_together(folders, films, settings)
+        _draw_together(folders, films, job)
 
 
-def _draw_together(folders: list[MapFolder], films: Sequence[str], settings: DrawAttentionSettings) -> None:
+def _drawing(folder: MapFolder, job: Job[DrawAttentionSettings], **changes: Any) -> Drawing:
+    """How to draw the maps of a folder. Maps without cross attention are drawn at all their sites by default."""
+    options = {**job.settings.drawing, **changes}
+    if "site" not in job.given and "cross" not in folder.manifest["sites"]:
+        options["site"] = "all"
+    return Drawing(sites=folder.manifest["sites"], formats=job.settings.formats, **options)
+
+
+def _draw_together(folders: list[MapFolder], films: Sequence[str], job: Job[DrawAttentionSettings]) -> None:
     """Makes pictures side by side, a page or films of several folders of maps; a film may have only one.
 
     Raises Mistake for formats and settings that need a single folder.
     """
+    settings = job.settings
     if films:
         check_films(folders, settings.formats)
     for kind in settings.formats:
@@ -68,19 +78,24 @@ def _draw_together(folders: list[MapFolder], films: Sequence[str], settings: Dra
     pictures = [kind for kind in settings.formats if kind in PICTURES]
     for key, value in (("grid", settings.grid), ("layer", settings.layer), ("head", settings.head)):
         if pictures and (value is True or value == "all"):
+            if len(folders) == 1:
+                raise Mistake(
+                    f"formats includes {pictures[0]} and {films[0]}; pictures made together with a film show one map, "
+                    f"so {key}={str(value).lower()} cannot be drawn: use two commands."
+                )
             raise Mistake(
                 f"Pictures of {len(folders)} folders show one map of each, so {key}={str(value).lower()} cannot be "
                 "drawn: name one folder, or leave it out."
             )
     if settings.out is None:
-        raise Mistake(f"out is not given; name a folder for the files that show the {len(folders)} folders of maps.")
+        shown = f"files that show the {len(folders)} folders of maps" if len(folders) > 1 else "film"
+        raise Mistake(f"out is not given; name a folder for the {shown}.")
     drawings = []
     if pictures or films:
         for folder in folders:
             # The layer and head choose among the maps of attention: an attribution has only one.
             one_map = {"layer": None, "head": None} if "method" in folder.manifest["made_from"] else {}
-            options = settings.drawing | one_map
-            drawings.append(Drawing(sites=folder.manifest["sites"], formats=settings.formats, **options))
+            drawings.append(_drawing(folder, job, **one_map))
     out = _folder_without_other_maps(settings.out, None)
     if "viewer" in settings.formats:
         write_viewer(out / "viewer.html", viewed_runs(folders, settings.lines))

@@ -8,7 +8,7 @@ from nmt.errors import CheckFailed, Mistake
 from nmt.evaluation.buckets import Bucket
 from nmt.evaluation.comet import Comet
 from nmt.exports.engines import load_with_engine
-from nmt.scoring.run_scores import score_runs
+from nmt.scoring.run_scores import TranslationOptions, score_runs
 from nmt.scoring.test_sets import chosen_test_set
 
 
@@ -37,19 +37,15 @@ def evaluate(job: Job[EvaluateSettings]) -> None:
         documents=settings.documents,
     )
     comet = partial(Comet, settings.comet, gpu=runs[0].device.type == "cuda") if settings.comet else None
-    result = score_runs(
-        runs,
-        test_set,
-        settings.search,
-        settings.batch_tokens,
+    options = TranslationOptions(
+        search=settings.search,
+        batch_tokens=settings.batch_tokens,
         max_source_tokens=settings.max_source_tokens,
         minimum_bayes_risk=settings.minimum_bayes_risk,
-        verbatim=settings.verbatim,
-        comet=comet,
         engine=engine,
-        workers=settings.workers,
-        command=job.command,
+        verbatim=settings.verbatim,
     )
+    result = score_runs(runs, test_set, options, workers=settings.workers, comet=comet, command=job.command)
     width = max(len(score.name) for score in result.scores)
     for score in result.scores:
         print(f"{score.name:{width}} {score.figures()}")

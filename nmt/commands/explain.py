@@ -76,6 +76,12 @@ def explain(job: Job[ExplainSettings]) -> None:
         earlier = settings.context.sentences
         counted = "vocabulary=N; run_dir=FOLDER counts with the vocabulary of a run"
     source, target = settings.source_length, settings.target_length
+    for key, length, most in (("source", source, model.max_source), ("target", target, model.max_target)):
+        if most is not None and length > most:
+            raise Mistake(
+                f"{key}_length is {length:,}, but scorer=location has weights for only {most:,} pieces in this model: "
+                f"use at most {most}{'' if settings.run_dir else ', or set its max_length'}."
+            )
     too_large = partial(
         Mistake,
         f"An example of {source:,} source and {target:,} target pieces does not fit into memory: choose a smaller "

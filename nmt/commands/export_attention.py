@@ -12,7 +12,7 @@ from nmt.insight.forced_maps import forced_maps
 from nmt.insight.map_export import checked_paths, export_maps
 from nmt.insight.provenance import described_sites
 from nmt.maps.attention_map import SentenceMaps
-from nmt.maps.drawing import Drawing
+from nmt.maps.drawing import PICTURES, Drawing
 from nmt.maps.map_files import MANIFEST
 from nmt.pages.viewer import draw_formats
 from nmt.runs.directory import RunDirectory
@@ -59,7 +59,7 @@ def export_attention(job: Job[ExportAttentionSettings]) -> None:
         documents=settings.documents,
         max_tokens=settings.max_tokens,
         batch_tokens=settings.batch_tokens,
-        drawn=bool({*formats} - {"viewer"}),
+        drawn=not {*PICTURES}.isdisjoint(formats),
     )
     if chosen.layers is not None:
         logger.info(

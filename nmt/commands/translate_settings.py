@@ -20,7 +20,7 @@ class TranslateSettings(SearchingSettings):
     )
 
     search: Node
-    precision: Literal["auto"] | Precision
+    precision: Literal["auto", Precision]
     cache_dir: Text
     run_dir: TextOrTexts
     input: Annotated[

@@ -87,7 +87,7 @@ Device = Literal["auto", "cpu", "cuda"]
 Precision = Literal["float32", "bfloat16", "int8"]
 EngineName = Literal["torch", "ctranslate2", "onnx"]
 """The library that computes translations; see nmt.exports."""
-EngineChoice = Literal["auto"] | EngineName
+EngineChoice = Literal["auto", EngineName]
 SourceTokens = Annotated[
     Annotated[int, Field(ge=2, le=LARGEST)] | None, expects("a whole number of at least 2, or null")
 ]

@@ -170,7 +170,8 @@ class Validation(LossValidation):
 
 class CheckpointSettings(Keys):
     keep: Positive
-    recent: NonNegative
+    recent: NonNegative = 0
+    """For nmt.average, so nmt.pretrain has no such key."""
 
 
 class TrainerSettings(Keys):

@@ -11,15 +11,15 @@ from nmt.data.language_checks import Check, swapped_check
 from nmt.data.seen_texts import SeenTexts
 from nmt.text import changes, normalize
 from nmt.text.normalize import without_punctuation
-from nmt.text.sentences import SENTENCE_END
 from nmt.text.tone_marks import tone_mark_styles
+from nmt.text.written import HTML_ENTITY, SENTENCE_END, UNSPACED_END, all_capitals
 
 OLD_TONE_MARKS, NEW_TONE_MARKS = "old tone marks, as in hòa", "new tone marks, as in hoà"
 """Not defects by themselves, but a corpus should have only one of them."""
 MANY_WORDS, MANY_TIMES, MANY_SENTENCES = 100, 3, 2
 
-_ENTITY = re.compile(r"&(?:\w+|#\d+);")
-_SENTENCE_END = re.compile(rf"{SENTENCE_END}(?:\s|$)")
+_ENTITY = re.compile(HTML_ENTITY)
+_SENTENCE_END = re.compile(rf"{SENTENCE_END}(?:\s|$)|{UNSPACED_END}")
 _QUOTES = re.compile('["“”„«»]|&quot;')
 _DETACHED = re.compile(r"(?<!\S)[.,!?;:](?!\S)")
 
@@ -115,7 +115,7 @@ def inspect(
 
 def _in_capitals(line: str) -> bool:
     """Whether all letters of a line with several words are capitals."""
-    return line.isupper() and len(line.split()) > 1
+    return len(line.split()) > 1 and all_capitals(line)
 
 
 def _unequal(source: str, target: str) -> bool:

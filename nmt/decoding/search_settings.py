@@ -49,13 +49,13 @@ class ConstraintSettings:
         self.no_repeat_ngram = no_repeat_ngram
 
     def check_reachable(self, longest_source: int) -> None:
-        """Raises Mistake if `min_length` exceeds the maximum length for the longest source that a search accepts."""
+        """Raises Mistake for a `min_length` above the usual maximum of even the longest source: surely a slip."""
         most = int(longest_source * self.max_length_ratio + self.max_length_offset)
         if self.min_length > most:
             raise Mistake(
-                f"search.constraints.min_length is {self.min_length}, but a source of {longest_source} pieces, the "
-                f"longest that a search accepts, allows at most {most} (max_length_ratio x source + "
-                f"max_length_offset): use a min_length of at most {most}."
+                f"search.constraints.min_length is {self.min_length}, above the usual maximum of even the longest "
+                f"source: {longest_source} pieces x max_length_ratio + max_length_offset = {most}. Use at most {most}, "
+                "or raise max_length_ratio."
             )
 
     def limit(self, source: int, fixed: int, max_target: int | None) -> int:

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Callable
 
-from nmt.text.sentences import SENTENCE_END
+from nmt.text.written import SENTENCE_END, UNSPACED_END
 
-_SENTENCE_END = re.compile(f"{SENTENCE_END} ")
+_SENTENCE_END = re.compile(f"{SENTENCE_END} |{UNSPACED_END}")
 _SPACE = re.compile(" ")
 
 

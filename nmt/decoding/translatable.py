@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-from nmt.text.sentences import SENTENCE_END
 from nmt.text.tokenizer import Tokenizer
+from nmt.text.written import SENTENCE_END, all_capitals
 
 # "4)" "(5)" "[6]" "a)" "(b)" "C)", digits drawn as keys, and bullets such as "-" and "•". Not "(I)" or "(A)", which may
 # be words; and not ">", "+" or "#" before a number, which is then more than 5, plus 5 or number 5.
@@ -78,9 +78,7 @@ def translatable(line: str, tokenizer: Tokenizer, language: str = "") -> Transla
     words = [word for word in _ADDRESS.sub("", text).split(" ") if any(map(str.isalpha, word))]
     if not words:
         return Translatable(line, "", "")
-    # str.isupper would ignore the letters of scripts without capitals, and call '나는 TV를 봤다' upper case.
-    in_capitals = all(letter.isupper() for letter in text if letter.isalpha())
-    if in_capitals and (len(words) > 1 or sum(map(str.isalpha, words[0])) >= _FEWEST_LETTERS):
+    if all_capitals(text) and (len(words) > 1 or sum(map(str.isalpha, words[0])) >= _FEWEST_LETTERS):
         cased = sentence_case(text, tokenizer)
         return Translatable(line[:start], cased, line[end:], capitals=cased != text)
     return Translatable(line[:start], text, line[end:])
@@ -105,7 +103,8 @@ def sentence_case(text: str, tokenizer: Tokenizer) -> str:
         known = [form for form in forms if tokenizer.alphabet.issuperset(letter for letter in form if letter.isalpha())]
         chosen = min(known, key=partial(_pieces_needed, tokenizer), default=letters)
         words.append(f"{word[:first]}{chosen}{word[end:]}")
-        begins = _SENTENCE_END.search(word) is not None
+        # A dash between two sentences has no letters.
+        begins = _SENTENCE_END.search(word) is not None or (begins and not letters)
     return " ".join(words)
 
 

@@ -15,7 +15,7 @@ from nmt.decoding.id_search import Hypothesis, IdBatch, Search
 from nmt.decoding.segments import split_line
 from nmt.decoding.translatable import Translatable, translatable, unknown_characters
 from nmt.decoding.workers import Workers
-from nmt.errors import Mistake
+from nmt.errors import CheckFailed, Mistake
 from nmt.text.normalize import normalize
 from nmt.text.tokenizer import TokenizerPair
 
@@ -69,17 +69,22 @@ class DocumentSoFar(NamedTuple):
 class Translator:
     """Translates lines of text with a search and the tokenizers of its model.
 
-    `batch_tokens` limits the number of sentences in a batch times the length of the longest source (with EOS); the
-    limit is lower if the search keeps 16 or more hypotheses per sentence, and it is shared by the batches that an
-    engine searches at the same time. `max_source_tokens` limits the source pieces
-    of one search (including EOS); the model's own limit applies too. A longer line is cut into parts. `choose` receives
-    the texts that the search found for a line and returns the index of the best one; by default it is the first.
-    `window` says how much of a document the model reads before each line. With `workers` above 1, that many processes
-    search batches in parallel, with the model as it is when they start; the model must be on the CPU. `observe`
-    receives every step of the searches. With `verbatim`, the model reads every line as it is; otherwise it reads the
-    part that `translatable` chooses, which may depend on the code `source_language`, and the rest is copied. Raises
-    Mistake if a number is too small, for a min_length that no source allows, and for more than one worker on a system
-    that cannot fork or with `observe`.
+    batch_tokens: limits the number of sentences in a batch times the length of the longest source (with EOS). The limit
+        is lower if the search keeps 16 or more hypotheses per sentence, and it is shared by the batches that an engine
+        searches at the same time.
+    max_source_tokens: limits the source pieces of one search (with EOS); the model's own limit applies too. A longer
+        line is cut into parts.
+    choose: receives the texts that the search found for a line, and returns the index of the best one; by default the
+        first one is the best.
+    window: how much of a document the model reads before each line.
+    workers: with more than one, that many processes search batches in parallel, with the model as it is when they
+        start; the model must be on the CPU.
+    observe: receives every step of the searches.
+    verbatim: the model reads every line as it is; otherwise it reads the part that `translatable` chooses, which may
+        depend on the code `source_language`, and the rest is copied.
+
+    Raises Mistake if a number is too small, for a min_length above the usual maximum of even the longest source, and
+    for more than one worker on a system that cannot fork or with `observe`.
     """
 
     def __init__(
@@ -178,9 +183,9 @@ class Translator:
 
         They are read in windows of 1, 4, 16, ... up to `read_ahead` lines: the small first windows return the first
         translations quickly, and the larger later ones fill batches. With `document`, all lines up to an empty line are
-        one document. In warnings, a line is `line_label` and its number, from `first_line`. A Mistake raised by
-        `lines` is raised again after the translations of the lines before it. Raises Mistake if `read_ahead` is below
-        1.
+        one document. In warnings, a line is `line_label` and its number, from `first_line`. A Mistake or
+        CheckFailed of `lines` is raised after the translations of the lines before it. Raises Mistake if `read_ahead`
+        is below 1.
         """
         if read_ahead < 1:
             raise Mistake(f"read_ahead is {read_ahead}; it must be at least 1 line.")
@@ -375,7 +380,9 @@ class Translator:
         ]
         sources = [ids for of_line in parts for ids in of_line]
         prefixes = self.tokenizers.target.encode_all([normalize(begin) for begin in begins]) if any(begins) else None
-        of_parts = documents and [document for of_line, document in zip(parts, documents, strict=True) for _ in of_line]
+        of_parts = None
+        if documents is not None:
+            of_parts = [document for of_line, document in zip(parts, documents, strict=True) for _ in of_line]
         hypotheses, earlier = self.search_documents(sources, of_parts, prefixes, report, so_far)
         if of_parts and self.window.sentences:
             best = hypotheses[-1][0].ids if hypotheses[-1] else []
@@ -431,12 +438,12 @@ def batches_by_length(lengths: Sequence[int], batch_tokens: int) -> list[list[in
     return batches
 
 
-def _take(lines: Iterator[tuple[str, str]], size: int) -> tuple[list[tuple[str, str]], Mistake | None]:
+def _take(lines: Iterator[tuple[str, str]], size: int) -> tuple[list[tuple[str, str]], Mistake | CheckFailed | None]:
     """Up to `size` lines, and the error raised after them, if any."""
     window: list[tuple[str, str]] = []
     try:
         # list(islice(...)) would lose the lines read before an error.
         window.extend(islice(lines, size))
-    except Mistake as error:
+    except (Mistake, CheckFailed) as error:  # CheckFailed: the file can no longer be read
         return window, error
     return window, None

@@ -4,16 +4,19 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-_DETACHED = re.compile(r"(?<!\S)(?:[.,!?;:]|&\w+;)(?!\S)")
-_ATTACHED = re.compile(r"\w[.,!?;:](?!\S)")
-_ENTITY = re.compile(r"&(?:\w+|#\d+);")
+from nmt.text.written import HTML_ENTITY
+
+# Without ! ? ; and :, because French has a space before them in plain text too.
+_DETACHED = re.compile(rf"(?<!\S)(?:[.,]|{HTML_ENTITY})(?!\S)")
+_ATTACHED = re.compile(r"\w[.,](?!\S)")
+_ENTITY = re.compile(HTML_ENTITY)
 _UNKNOWN = ("<unk>", "\u2047")  # the piece as text, and the character that SentencePiece decodes it to
 _SHARE = 0.05
 """Copied sources and repeated lines are reported only if they exceed this share of all lines."""
 
 
 def looks_tokenized(references: Sequence[str]) -> bool:
-    """Whether punctuation marks and entities that stand alone outnumber marks attached to the end of a word."""
+    """Whether periods, commas and entities that stand alone outnumber periods and commas at the end of a word."""
     detached = sum(len(_DETACHED.findall(line)) for line in references)
     return detached > sum(len(_ATTACHED.findall(line)) for line in references)
 

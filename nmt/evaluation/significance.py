@@ -95,7 +95,7 @@ def multi_bootstrap(
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """p-values of several comparisons, corrected so that the smallest still means what p means (Holm 1979).
+    """Holm's correction (1979) of the p-values of several comparisons with one baseline, without the baseline's own p.
 
     If no system differs from the one they are all compared with, the probability that any corrected p is below 0.05
     is at most 0.05.

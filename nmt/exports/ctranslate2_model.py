@@ -51,6 +51,10 @@ class CTranslate2Model:
                 intra_threads=threads // self.at_once,
             )
         except RuntimeError as error:
+            if device != "cpu" and _loads_on_the_cpu(folder):
+                raise Mistake(
+                    f"CTranslate2 cannot use the GPU ({error}): add device=cpu, or use engine=torch."
+                ) from error
             raise DamagedExport(f"CTranslate2 cannot load {folder} ({error}): export the run again.") from error
         self._source, self._target = (tokenizer.pieces(range(tokenizer.size)) for tokenizer in tokenizers)
         self._target_ids = {piece: number for number, piece in enumerate(self._target)}
@@ -209,3 +213,11 @@ def _without_tensors(node: Node) -> Node:
     """The node with classes that only hold its settings."""
     inner = {key: _without_tensors(value) if isinstance(value, dict) else value for key, value in node.items()}
     return inner | {"_target_": _SETTINGS.get(kind, kind)} if (kind := node.get("_target_")) else inner
+
+
+def _loads_on_the_cpu(folder: Path) -> bool:
+    try:
+        ctranslate2.Translator(str(folder), device="cpu")
+    except RuntimeError:
+        return False
+    return True

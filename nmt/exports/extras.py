@@ -6,6 +6,7 @@ from importlib import metadata
 
 from packaging.requirements import Requirement
 
+from nmt.config.nodes import CONFIGS
 from nmt.errors import Mistake
 
 _PROJECT = "nmt-attention"
@@ -54,4 +55,8 @@ def importing(extra: str) -> Iterator[None]:
 
 
 def install_command(extra: str) -> str:
-    return f"pip install -c constraints.txt -e '.[{extra.replace('_', '-')}]'"
+    """What installs the packages of an extra, in a checkout or beside an installed wheel."""
+    extra = extra.replace("_", "-")
+    if CONFIGS.name == "_configs":  # of a wheel
+        return f"pip install '{_PROJECT}[{extra}]'"
+    return f"pip install -c constraints.txt -e '.[{extra}]'"

@@ -137,7 +137,10 @@ def _session(file: Path, threads: int) -> Any:
     try:
         return onnxruntime.InferenceSession(file, options, ["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime's errors have no public base class
-        raise DamagedExport(f"{file} is damaged: ONNX Runtime cannot read it. Export the run again.") from error
+        reason = str(error).partition("\n")[0]
+        raise DamagedExport(
+            f"{file} is damaged: ONNX Runtime cannot read it ({reason}). Export the run again."
+        ) from error
 
 
 def _run(session: Any, outputs: list[str], inputs: dict[str, Tensor]) -> tuple[Tensor, ...]:

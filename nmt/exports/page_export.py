@@ -3,6 +3,7 @@
 import base64
 import json
 import logging
+import math
 import os
 import re
 import shutil
@@ -17,10 +18,10 @@ from nmt.errors import Mistake
 from nmt.exports.page_file import PageRun, page_data
 from nmt.exports.parity import Exported, Parity, compare
 from nmt.files import atomic_write, remove_abandoned_parts
+from nmt.names import distinct_names
 from nmt.pages.bundle import WEB, bundle
-from nmt.paths import check_name, check_writable
+from nmt.paths import check_name, check_writable, real_path
 from nmt.runs.load import LoadedRun
-from nmt.runs.names import distinct_names
 
 logger = logging.getLogger(__name__)
 
@@ -61,8 +62,10 @@ def check_page(out: Path, overwrite: bool, quantization: str, runs: Sequence[str
     check_name("out", out)
     if quantization not in QUANTIZATIONS:
         raise Mistake(f"quantization is {quantization}, but with format=page it must be {' or '.join(QUANTIZATIONS)}.")
-    if out.is_dir() or out.is_symlink():
-        raise Mistake(f"out is {out}, which is a folder or a link, but format=page writes one file: name an HTML file.")
+    if out.is_symlink():
+        raise Mistake(f"out is {out}, which is a symbolic link to {real_path(out)}: name the file itself.")
+    if out.is_dir():
+        raise Mistake(f"out is {out}, which is a folder, but format=page writes one file: name an HTML file.")
     if out.exists() and not out.is_file():
         raise Mistake(f"out is {out}, which is a device or a pipe, but format=page writes one file: name an HTML file.")
     if out.suffix not in (".html", ".htm"):
@@ -190,11 +193,15 @@ def in_node(named: PageRun, node: str, data: bytes) -> Exported:
 
     def forced_log_probs(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
         pairs = zip(sources, targets, strict=True)
-        return asked("score", [{"source_ids": [*source], "target_ids": [*target]} for source, target in pairs])
+        rows = asked("score", [{"source_ids": [*source], "target_ids": [*target]} for source, target in pairs])
+        # JSON has no NaN: JavaScript writes null.
+        return [[math.nan if value is None else value for value in row] for row in rows]
 
     def translate(lines: Sequence[str]) -> list[str]:
         # The search that a page has is the run's own, or the default one; comparison_search changes only this of it.
-        answers = asked("hypotheses", [{"text": line, "settings": {"coverage_penalty": 0.0}} for line in lines])
-        return [hypotheses[0]["text"] for hypotheses in answers]
+        texts = [line for line in lines if line]  # a page translates an empty line without asking the model
+        answers = asked("hypotheses", [{"text": text, "settings": {"coverage_penalty": 0.0}} for text in texts])
+        translations = iter(answers)
+        return [next(translations)[0]["text"] if line else "" for line in lines]
 
     return Exported(named.run.model.max_source, named.run.model.max_target, forced_log_probs, translate)

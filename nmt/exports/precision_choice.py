@@ -22,7 +22,7 @@ from nmt.exports.engine_choice import NOT_WRITABLE, chosen_engine, has_gpu_file,
 from nmt.exports.engine_options import ENGINE_PRECISIONS
 from nmt.files import write_json
 from nmt.pace import Pace
-from nmt.paths import cache_folder
+from nmt.paths import cache_folder, check_writable
 from nmt.runs.directory import tokenizer_hashes
 from nmt.runs.engine import engine_translator, search_config
 from nmt.runs.reading import StoredRun, read_run
@@ -146,6 +146,7 @@ def _measured_once(
     if measured := _kept(file):
         return measured
     shown = ", ".join(conditions.paths)
+    check_writable("cache_dir", file.parent)
     with making(file, task=f"measuring {shown}"):
         if measured := _kept(file):
             return measured

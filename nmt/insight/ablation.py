@@ -77,7 +77,8 @@ ABLATIONS: dict[str, Ablation] = {
     "frozen": _frozen,
 }
 """off removes what the head computes. uniform and shuffled replace its weights by equal or by shuffled ones. frozen
-replaces its queries by their mean, so that the weights no longer depend on the query.
+replaces the queries of its scorer by their mean, so that the scores no longer depend on the query; a local-p window
+still moves with it.
 """
 
 

@@ -21,7 +21,7 @@ from nmt.insight.attribution import (
 )
 from nmt.insight.forced_maps import IdPair, MakeMaps, forced_maps
 from nmt.maps.attention_map import AttentionMap, EarlierPair, SentenceMaps, site_labels
-from nmt.runs.forced_batches import piece_log_probs, readable_batches
+from nmt.runs.forced_batches import piece_log_probs, readable_batches, within_memory
 from nmt.runs.load import LoadedRun
 from nmt.text import EOS, Tokenizer, normalize
 
@@ -108,7 +108,8 @@ def p_cxmi_maps(run: LoadedRun, pairs: Sequence[IdPair], batch_tokens: int) -> I
         log_probs: dict[int, Tensor] = {}
         repeated = [pair.source] * len(variants), [pair.target] * len(variants)
         for indices, batch in readable_batches([run], *repeated, batch_tokens, variants):
-            log_probs |= zip(indices, piece_log_probs([run], batch), strict=True)
+            with within_memory(batch, "scoring"):
+                log_probs |= zip(indices, piece_log_probs([run], batch), strict=True)
         if len(log_probs) < len(variants):  # too long for the model
             continue
         source, target = run.tokenizers
@@ -180,7 +181,10 @@ def attribution_maps(
     sides = [pair.source for pair in pairs], [pair.target for pair in pairs]
     for indices, batch in readable_batches([run], *sides, batch_tokens):
         longest = max(batch.source.shape[1], batch.target_input.shape[1])
-        attributions = method(run.model, batch.to(run.device), max(1, batch_tokens // longest)).float().cpu().numpy()
+        with within_memory(batch, "attributing"):
+            attributions = (
+                method(run.model, batch.to(run.device), max(1, batch_tokens // longest)).float().cpu().numpy()
+            )
         for row, index in enumerate(indices):
             source, target = (
                 tokenizer.pieces(side[index]) for tokenizer, side in zip(run.tokenizers, sides, strict=True)

@@ -1,6 +1,7 @@
 """Attention maps of a pretrained encoder, from one recorded forward pass over whole sentences."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import torch
 
@@ -9,6 +10,7 @@ from nmt.insight.forced_maps import IdPair
 from nmt.maps.attention_map import SentenceMaps
 from nmt.maps.recorder import Recorder
 from nmt.runs.encoder import LoadedEncoder
+from nmt.runs.memory import OutOfMemory, on_out_of_memory
 
 
 def encoder_maps(encoder: LoadedEncoder, pairs: Sequence[IdPair], batch_tokens: int) -> Iterator[SentenceMaps]:
@@ -19,7 +21,12 @@ def encoder_maps(encoder: LoadedEncoder, pairs: Sequence[IdPair], batch_tokens: 
         rows, waiting = waiting[:number], waiting[number:]
         source, mask = pad_source([pair.source for pair in rows])
         recorder = Recorder()
-        with torch.inference_mode():
+        explained = partial(
+            OutOfMemory,
+            f"Out of memory while making the maps of {number:,} sentences of up to {source.shape[1]:,} pieces: lower "
+            "batch_tokens, or leave out the longest sentences.",
+        )
+        with on_out_of_memory(explained), torch.inference_mode():
             encoder.model(source.to(encoder.device), mask.to(encoder.device), watch=recorder)
         for row, pair in enumerate(rows):
             pieces = encoder.tokenizers.source.pieces(pair.source)

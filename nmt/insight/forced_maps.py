@@ -8,7 +8,7 @@ import torch
 from nmt.data.example import Example, TokenizedPair
 from nmt.maps.attention_map import EarlierPair, SentenceMaps
 from nmt.maps.recorder import Recorder
-from nmt.runs.forced_batches import readable_batches
+from nmt.runs.forced_batches import readable_batches, within_memory
 from nmt.runs.load import LoadedRun
 
 
@@ -51,7 +51,7 @@ def forced_maps(run: LoadedRun, pairs: Sequence[IdPair], batch_tokens: int) -> I
     pieces = [tokenizer.pieces for tokenizer in run.tokenizers]
     for indices, batch in readable_batches([run], sides[0], sides[1], batch_tokens, sides[2]):
         recorder = Recorder()
-        with torch.inference_mode():
+        with within_memory(batch, "making the maps of"), torch.inference_mode():
             on_device = batch.to(run.device)
             inputs = on_device.source, on_device.source_mask, on_device.target_input
             run.model(*inputs, watch=recorder, context=on_device.context)

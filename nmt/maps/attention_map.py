@@ -190,10 +190,10 @@ def site_labels(
 
 
 def selected_sites(site: str, known: Iterable[str]) -> list[str]:
-    """The sites that a setting selects: one, or every one for 'all'. Raises Mistake if the model lacks the site."""
+    """The sites that a setting selects: one, or every one for 'all'. Raises Mistake if the site is not known."""
     known = list(known)
     if site not in (*known, "all"):
-        raise Mistake(f"This model has no attention at site '{site}', only at {', '.join(known)}; choose one, or all.")
+        raise Mistake(f"There is no attention at site '{site}', only at {', '.join(known)}; choose one, or all.")
     return known if site == "all" else [site]
 
 

@@ -4,17 +4,28 @@ import logging
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from nmt.errors import Mistake
 from nmt.files import subfolder
-from nmt.maps.attention_map import selected
+from nmt.maps.attention_map import SentenceMaps, selected
 from nmt.maps.drawing import PICTURES, Drawing, layer_and_head, line_and_rank, warn_of_missing_glyphs
 from nmt.maps.map_files import MapFolder, file_stem
 from nmt.maps.plots import Look, Panel, heat_maps_side_by_side, missing_glyphs
 from nmt.maps.words import text_of
+from nmt.names import distinct_names
 from nmt.pace import Pace
 
 logger = logging.getLogger(__name__)
+
+
+class _Names(NamedTuple):
+    """What a picture calls the maps of a folder."""
+
+    origin: str
+    """The run, or 'step 400'."""
+    folder: str
+    """Distinguishes two folders of the same run."""
 
 
 def draw_side_by_side(
@@ -36,6 +47,7 @@ def draw_side_by_side(
             "other folders: name folders that share a site."
         )
     target = subfolder(out, "pictures")
+    names = _names_of(folders)
     pace, drawn, refused = Pace("sentences drawn"), 0, ""
     fonts = Look(font=drawings[0].font).fonts
     missing: set[str] = set()
@@ -49,23 +61,13 @@ def draw_side_by_side(
         for site in sites:
             if not all(site in (item.site for item in sentence.maps) for sentence in sentences):
                 continue  # the first sentence of a document has none at the sites that attend to earlier sentences
-            maps, descriptions = [], []
-            for folder, drawing, sentence in zip(folders, drawings, sentences, strict=True):
-                weights, rows, columns = dict(drawing.pictured_maps(sentence))[site]
-                missing |= missing_glyphs([*rows, *columns], fonts)
-                [(layer, head)] = drawing.layers_and_heads(weights)
-                layers, heads = weights.shape[:2]
-                detail = layer_and_head(("layer", layer, layers), ("head", head, heads)).removeprefix(", ")
-                descriptions.append((drawing.quantity(site), folder.origin, detail))
-                maps.append((selected(weights, layer, head), columns, rows))
-            title, names = _title_and_names(descriptions, line_and_rank(line, rank), folders)
+            title, panels = _titled_panels(site, sentences, drawings, names)
+            for panel in panels:
+                missing |= missing_glyphs([*panel.row_labels, *panel.column_labels], fonts)
             look = drawings[0].look(site, line, rank, detail="")
             stem = f"{file_stem(line, rank)}.{site}"
             try:
-                picture = heat_maps_side_by_side(
-                    [Panel(name, *parts) for name, parts in zip(names, maps, strict=True)],
-                    look._replace(title=title if look.title else ""),
-                )
+                picture = heat_maps_side_by_side(panels, look._replace(title=title if look.title else ""))
             except Mistake as error:
                 refused = str(error)
                 logger.warning("%s is not drawn: %s", stem, error)
@@ -109,18 +111,42 @@ def _shared_sentences(folders: Sequence[MapFolder], lines: Sequence[int] | None)
     return shared
 
 
-def _title_and_names(
-    descriptions: Sequence[tuple[str, str, str]], sentence: str, folders: Sequence[MapFolder]
+def _names_of(folders: Sequence[MapFolder]) -> list[_Names]:
+    """Names just long enough to differ: whole paths would push the maps apart."""
+    origins = list(dict.fromkeys(folder.origin for folder in folders))
+    short = dict(zip(origins, distinct_names([Path(origin) for origin in origins]), strict=True))
+    places = distinct_names([folder.path for folder in folders])
+    return [_Names(short[folder.origin], place) for folder, place in zip(folders, places, strict=True)]
+
+
+def _titled_panels(
+    site: str, sentences: Sequence[SentenceMaps], drawings: Sequence[Drawing], names: Sequence[_Names]
+) -> tuple[str, list[Panel]]:
+    """The title of a picture, and the map of each folder with the name below it."""
+    maps, descriptions = [], []
+    for name, drawing, sentence in zip(names, drawings, sentences, strict=True):
+        weights, rows, columns = dict(drawing.pictured_maps(sentence))[site]
+        [(layer, head)] = drawing.layers_and_heads(weights)
+        layers, heads = weights.shape[:2]
+        detail = layer_and_head(("layer", layer, layers), ("head", head, heads)).removeprefix(", ")
+        descriptions.append((drawing.quantity(site), name.origin, detail))
+        maps.append((selected(weights, layer, head), columns, rows))
+    title, captions = _title_and_captions(descriptions, line_and_rank(sentences[0].line, sentences[0].rank), names)
+    return title, [Panel(caption, *parts) for caption, parts in zip(captions, maps, strict=True)]
+
+
+def _title_and_captions(
+    descriptions: Sequence[tuple[str, str, str]], sentence: str, names: Sequence[_Names]
 ) -> tuple[str, list[str]]:
-    """The title of a picture, and the name of each map, from what its weights are, its run, and its layer and head."""
+    """The title of a picture, and the caption of each map: what its weights are, its run, and its layer and head."""
     count = Counter(descriptions)
     quantities, origins, details = ({description[part] for description in descriptions} for part in range(3))
     common = [next(iter(parts)) if len(parts) == 1 else "" for parts in (quantities, origins, details)]
     title = ", ".join(part for part in (common[0], sentence, *common[1:]) if part)
-    names = []
-    for description, folder in zip(descriptions, folders, strict=True):
+    captions = []
+    for description, name in zip(descriptions, names, strict=True):
         parts = [part for part, shared in zip(description, common, strict=True) if part and part != shared]
         if count[description] > 1:
-            parts.append(str(folder.path))
-        names.append(", ".join(parts))
-    return title[0].upper() + title[1:], names
+            parts.append(name.folder)
+        captions.append(", ".join(parts))
+    return title[0].upper() + title[1:], captions

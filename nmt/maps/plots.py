@@ -407,8 +407,9 @@ def _figure_of_panels(panels: Sequence[Panel], look: Look, size: _Size) -> Figur
         image = axes.imshow(panel.weights, cmap=look.palette or COLORS, vmin=0, vmax=most, aspect="auto")
         rows_named = number > 0 and list(panel.row_labels) == list(panels[number - 1].row_labels)
         _label(axes, panel.column_labels, () if rows_named else panel.row_labels, size=size.font, fonts=look.fonts)
-        # About 0.6 of the font size is the mean width of a letter.
-        name = textwrap.fill(panel.name, max(int(across * 72 / (0.6 * size.font)), 16), break_long_words=False)
+        # About 0.6 of the font size is the mean width of a letter. The name of a run, such as en-vi/seed1, stays whole.
+        letters = max(int(across * 72 / (0.6 * size.font)), 16)
+        name = textwrap.fill(panel.name, letters, break_long_words=False, break_on_hyphens=False)
         written = axes.annotate(
             name,
             xy=(0.5, 0),

@@ -4,7 +4,6 @@ import base64
 import json
 import logging
 import re
-import textwrap
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -60,7 +59,7 @@ def viewed_runs(folders: Sequence[MapFolder], lines: Sequence[int] | None = None
         method = folder.manifest["made_from"].get("method")
         names.append(folder.origin if method is None else f"{folder.origin}, {str(method).replace('_', ' ')}")
     sources = [
-        {entry["line"]: "".join(entry["source_pieces"]) for entry in folder.manifest["sentences"]} for folder in folders
+        {entry["line"]: text_of(entry["source_pieces"]) for entry in folder.manifest["sentences"]} for folder in folders
     ]
     for folder, texts in zip(folders[1:], sources[1:], strict=True):
         differing = [line for line, text in texts.items() if sources[0].get(line, text) != text]
@@ -223,11 +222,12 @@ def _packed(item: AttentionMap, run: str, line: int) -> str:
 
 def _label(sentence: SentenceMaps) -> dict[str, Any]:
     """What the page needs of a sentence before its maps are shown."""
+    text = text_of(sentence.source_pieces)
     return {
         "line": sentence.line,
         "rank": sentence.rank,
         "score": sentence.score,
-        "text": textwrap.shorten(text_of(sentence.source_pieces), _LABEL_WIDTH, placeholder=" …"),
+        "text": text if len(text) <= _LABEL_WIDTH else f"{text[: _LABEL_WIDTH - 2].rstrip()} …",
     }
 
 

@@ -48,9 +48,11 @@ def engine_translator(
     `search` changes the run's search, as in `search_config`; `max_source_tokens` defaults to `longest_source`.
     With `minimum_bayes_risk`, the best translation of a line is the one most similar to the others by chrF. `observe`
     receives every step of a search, if torch computes it. `workers` is the number of processes that search in
-    parallel. With `verbatim`, the model reads every line as it is. Raises Mistake for `minimum_bayes_risk` with a
-    search that finds only one translation, for a min_length that no source allows, for a search that the engine does
-    not support, and for several workers on a GPU or with `observe`.
+    parallel. With `verbatim`, the model reads every line as it is.
+
+    Raises Mistake for `minimum_bayes_risk` with a search that finds only one translation, for a min_length above the
+    usual maximum of even the longest source, for a search that the engine does not support, and for several workers on
+    a GPU or with `observe`.
     """
     bound = engine.bind(search_config(run.settings.search, search or {}))
     if workers > 1 and engine.device != "cpu":

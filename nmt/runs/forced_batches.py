@@ -3,6 +3,7 @@
 import logging
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 
 import torch
@@ -48,6 +49,17 @@ def readable_batches(
     lengths = [max(example.lengths) if readable(example) else 0 for example in examples]
     for indices in batches_by_length(lengths, batch_tokens):
         yield indices, collate([examples[index] for index in indices])
+
+
+def within_memory(batch: Batch, doing: str) -> AbstractContextManager[None]:
+    """Raises OutOfMemory if the memory is full inside the block, in which the model reads the batch."""
+    longest = max(batch.source.shape[1], batch.target_input.shape[1])
+    explained = partial(
+        OutOfMemory,
+        f"Out of memory while {doing} a batch of {len(batch.source):,} pairs of up to {longest:,} pieces: lower "
+        "batch_tokens, or leave out the longest pairs.",
+    )
+    return on_out_of_memory(explained)
 
 
 def log_probs_of_ids(

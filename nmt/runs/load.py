@@ -180,7 +180,7 @@ def load_runs(paths: Sequence[str | Path], device: str, precision: str = "float3
             if other.direction != first.direction:
                 differ = f"they translate {other.direction} and {first.direction}; use runs with the same direction."
             elif other.context_window != first.context_window:
-                differ = "they read different numbers of earlier sentences; use runs with the same context."
+                differ = "they read the earlier sentences of a document differently; use runs with the same context."
             else:
                 differ = "their tokenizers differ; train them on the same corpus with the same tokenizer settings."
             raise Mistake(f"{other.directory.path} and {first.directory.path} cannot translate together: {differ}")

@@ -14,6 +14,7 @@ from nmt.config.stored import Number, Stored, read_stored
 from nmt.data.cache import content_key, file_digest
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.translatable import UnknownLines
+from nmt.decoding.translator import Translator
 from nmt.errors import MissingFile, Mistake
 from nmt.evaluation.buckets import Bucket, by_length, by_rarest_word
 from nmt.evaluation.comet import Comet
@@ -56,18 +57,27 @@ class RunScores(NamedTuple):
     sentences_per_second: float
 
 
+class TranslationOptions(NamedTuple):
+    """How a test set is translated; by default with the run's own search, and with torch. See `build_translator`."""
+
+    search: Mapping[str, Any] | None = None
+    batch_tokens: int = 4096
+    max_source_tokens: int | None = None
+    minimum_bayes_risk: bool = False
+    engine: Engine | None = None
+    verbatim: bool = False
+
+
+_USUAL = TranslationOptions()
+
+
 def score_runs(
     runs: Sequence[LoadedRun],
     test_set: TestSet,
-    search: Mapping[str, Any] | None = None,
-    batch_tokens: int = 4096,
+    options: TranslationOptions = _USUAL,
     *,
-    max_source_tokens: int | None = None,
-    minimum_bayes_risk: bool = False,
-    comet: Callable[[], Comet] | None = None,
-    engine: Engine | None = None,
     workers: int = 1,
-    verbatim: bool = False,
+    comet: Callable[[], Comet] | None = None,
     cache_dir: Path | None = None,
     command: str | None = None,
 ) -> RunScores:
@@ -79,16 +89,7 @@ def score_runs(
     that made the scores.
     """
     resampling_seed()  # checked before the search
-    translator = build_translator(
-        runs,
-        search,
-        batch_tokens,
-        max_source_tokens=max_source_tokens,
-        minimum_bayes_risk=minimum_bayes_risk,
-        engine=engine,
-        workers=workers,
-        verbatim=verbatim,
-    )
+    translator = build_translator(runs, **options._asdict(), workers=workers)
     counts = training_counts(runs[0], cache_dir)  # before the search: a text that cannot be read ends the command
     if not counts:
         logger.info("No scores by rarest word: the training corpus of %s is missing", runs[0].directory.path)
@@ -97,7 +98,35 @@ def score_runs(
     if test_set.gold and not gold:
         logger.info("No alignment error rate: each of the %d runs aligns in its own way", len(runs))
     # It reads the references, not the translations, so what is wrong with the alignments is found before the search.
-    alignment = alignment_error(runs[0], gold, test_set.valid_gold, batch_tokens) if gold else None
+    alignment = alignment_error(runs[0], gold, test_set.valid_gold, options.batch_tokens) if gold else None
+    hypotheses, seconds = _translated(translator, test_set)
+    headline = {"BLEU": headline_metrics(test_set.tokenized)["BLEU"]}
+    scores = corpus_scores(hypotheses, test_set.references, all_metrics(test_set.tokenized))
+    if test_set.tokenized or looks_tokenized(test_set.references[0]):
+        scores.append(plain_text_bleu(hypotheses, test_set.references, runs[0].direction.target))
+    if comet_score:
+        scores.append(comet_score(test_set.sources, hypotheses, test_set.references[0]))
+    log_probs_of_lines = log_probs(
+        runs, test_set.sources, test_set.references[0], options.batch_tokens, documents=test_set.documents
+    )
+    texts = hypotheses, test_set.references, test_set.sources
+    result = RunScores(
+        hypotheses=hypotheses,
+        scores=scores,
+        lengths=by_length(*texts, headline),
+        rarities=by_rarest_word(*texts, counts, headline) if counts else [],
+        alignment=alignment,
+        perplexity=perplexity(log_probs_of_lines, runs[0], test_set.references[0]),
+        sentences_per_second=len(hypotheses) / seconds,
+    )
+    made = conditions(runs, test_set, options)
+    _save(test_set, result, {"command": command, "test_set": test_set.origin, **made, "workers": workers})
+    logger.info("Written to %s", test_set.out)
+    return result
+
+
+def _translated(translator: Translator, test_set: TestSet) -> tuple[list[str], float]:
+    """The best translation of each source, and the seconds that the search took; logs what looks wrong with them."""
     start = time.monotonic()
     translated = translator.translated_lines(
         test_set.sources, report=Pace("sentences translated"), documents=test_set.documents
@@ -111,38 +140,7 @@ def score_runs(
         logger.warning("%s", unknown.warning)
     for sentence in hypothesis_warnings(hypotheses, test_set.sources, test_set.references[0]):
         logger.warning("%s", sentence)
-    headline = {"BLEU": headline_metrics(test_set.tokenized)["BLEU"]}
-    scores = corpus_scores(hypotheses, test_set.references, all_metrics(test_set.tokenized))
-    if test_set.tokenized or looks_tokenized(test_set.references[0]):
-        scores.append(plain_text_bleu(hypotheses, test_set.references, runs[0].direction.target))
-    if comet_score:
-        scores.append(comet_score(test_set.sources, hypotheses, test_set.references[0]))
-    log_probs_of_lines = log_probs(
-        runs, test_set.sources, test_set.references[0], batch_tokens, documents=test_set.documents
-    )
-    texts = hypotheses, test_set.references, test_set.sources
-    result = RunScores(
-        hypotheses=hypotheses,
-        scores=scores,
-        lengths=by_length(*texts, headline),
-        rarities=by_rarest_word(*texts, counts, headline) if counts else [],
-        alignment=alignment,
-        perplexity=perplexity(log_probs_of_lines, runs[0], test_set.references[0]),
-        sentences_per_second=len(hypotheses) / seconds,
-    )
-    settings = conditions(
-        runs,
-        test_set,
-        search,
-        batch_tokens,
-        max_source_tokens=max_source_tokens,
-        minimum_bayes_risk=minimum_bayes_risk,
-        engine=engine,
-        verbatim=verbatim,
-    )
-    _save(test_set, result, {"command": command, "test_set": test_set.origin, **settings, "workers": workers})
-    logger.info("Written to %s", test_set.out)
-    return result
+    return hypotheses, seconds
 
 
 def score_test_split(run: LoadedRun, cache_dir: Path | None = None) -> list[Score]:
@@ -172,33 +170,23 @@ def plain_text_bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str
     return score._replace(signature=f"{score.signature}|detok:sacremoses-{version('sacremoses')}")
 
 
-def conditions(
-    runs: Sequence[LoadedRun],
-    test_set: TestSet,
-    search: Mapping[str, Any] | None = None,
-    batch_tokens: int = 4096,
-    *,
-    max_source_tokens: int | None = None,
-    minimum_bayes_risk: bool = False,
-    engine: Engine | None = None,
-    verbatim: bool = False,
-) -> dict[str, Any]:
+def conditions(runs: Sequence[LoadedRun], test_set: TestSet, options: TranslationOptions = _USUAL) -> dict[str, Any]:
     """The conditions under which the scores were computed.
 
     `made_with` is a hash of these and of what they were applied to, such as the weights, sources and references.
     """
     weights = [file_digest(run.directory.weights) for run in runs]
     settings = {
-        "search": search_config(runs[0].settings.search, search or {}),
+        "search": search_config(runs[0].settings.search, options.search or {}),
         "search_revision": BeamSearch.revision,
-        "minimum_bayes_risk": minimum_bayes_risk,
-        "verbatim": verbatim,
-        "batch_tokens": batch_tokens,
-        "max_source_tokens": max_source_tokens or longest_source(runs[0].settings),
+        "minimum_bayes_risk": options.minimum_bayes_risk,
+        "verbatim": options.verbatim,
+        "batch_tokens": options.batch_tokens,
+        "max_source_tokens": options.max_source_tokens or longest_source(runs[0].settings),
         "device": runs[0].device.type,
         "precision": runs[0].precision,
     }
-    if engine is not None:
+    if (engine := options.engine) is not None:
         settings |= {"engine": engine.name, "precision": engine.precision, "device": engine.device}
     hashed = [
         settings,

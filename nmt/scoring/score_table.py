@@ -5,7 +5,6 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +14,7 @@ from nmt.evaluation.score_chart import score_bars
 from nmt.evaluation.scores import RESAMPLES, all_metrics, corpus_scores, headline_metrics, sentence_scores
 from nmt.evaluation.significance import TRIALS, approximate_randomization, holm, multi_bootstrap
 from nmt.files import read_json, write_json, write_text
+from nmt.names import distinct_names
 from nmt.paths import existing_file
 from nmt.runs.load import load_run
 from nmt.scoring.references import warn_of_references
@@ -51,6 +51,14 @@ class System(NamedTuple):
 
     def name(self) -> str:
         return _name(self.settings) or "the run"
+
+
+class _Significance(NamedTuple):
+    """The p-values of all rows against the first one: of systems or, with several seeds, of groups."""
+
+    uncorrected: Sequence[float]
+    corrected: Sequence[float]
+    test: str
 
 
 class SeedGroup(NamedTuple):
@@ -235,28 +243,12 @@ def write_comparison(
     gives the reason why a job has no row. `command` and `test_set`, the split or the reference files, are recorded.
     Raises Mistake if the BLEU scores are not comparable.
     """
-    of_tokens = {scored_on_tokens(system) for system in systems}
-    if len(of_tokens) > 1:
-        raise Mistake(
-            "Some systems have BLEU on tokens and others BLEU on plain text, which are not comparable. Compare their "
-            "translations instead: 'outputs=[A,B]' reference=FILE."
-        )
-    metric: Any = headline_metrics(of_tokens.pop())["BLEU"]
     groups = seed_groups(systems)
+    significance = _significance(systems, groups, references)
+    corrected = significance.corrected
+    sections = {"comparison": system_section(systems, None if groups else corrected)}
     if groups:
-        system_p: list[float] = []
-        group_p = multi_bootstrap(
-            [[system.hypotheses for system in group.systems] for group in groups], references, metric
-        )
-        corrected = [1.0, *holm(group_p[1:])]
-        sections = {"comparison": system_section(systems), "comparison_means": means_section(groups, corrected)}
-        test = f"the multi-bootstrap over sentences and seeds, {RESAMPLES:,} resamples (Sellam et al. 2022)"
-    else:
-        system_p = approximate_randomization([system.hypotheses for system in systems], references, metric)
-        group_p = []
-        corrected = [1.0, *holm(system_p[1:])]
-        sections = {"comparison": system_section(systems, corrected)}
-        test = f"approximate randomization over sentences, {TRIALS:,} trials (Riezler & Maxwell 2005)"
+        sections["comparison_means"] = means_section(groups, corrected)
     signatures = {
         score["signature"]: score["name"]
         for name in _SCORES
@@ -264,7 +256,7 @@ def write_comparison(
         for score in system.scores["scores"]
         if score["name"] == name
     }
-    comparison = Comparison(sections, _notes(corrected, test), signatures, dict(without_result or {}))
+    comparison = Comparison(sections, _notes(corrected, significance.test), signatures, dict(without_result or {}))
     out.mkdir(parents=True, exist_ok=True)
     write_text(out / "comparison.md", comparison.markdown() + "\n")
     if not groups:  # otherwise the means of an earlier comparison would stay
@@ -278,6 +270,44 @@ def write_comparison(
     record = {
         "command": command,
         "test_set": test_set,
+        **_record(systems, groups, significance),
+        "without_result": comparison.without_result,
+    }
+    write_json(out / "comparison.json", record)
+    score_bars([system.name() for system in systems], [system.bleu() for system in systems], out / "comparison.png")
+    return comparison
+
+
+def _significance(
+    systems: Sequence[System], groups: Sequence[SeedGroup], references: Sequence[Sequence[str]]
+) -> _Significance:
+    """Tests all groups against the first one, or all systems if there are no groups.
+
+    Raises Mistake if the BLEU scores are not comparable.
+    """
+    of_tokens = {scored_on_tokens(system) for system in systems}
+    if len(of_tokens) > 1:
+        raise Mistake(
+            "Some systems have BLEU on tokens and others BLEU on plain text, which are not comparable. Compare their "
+            "translations instead: 'outputs=[A,B]' reference=FILE."
+        )
+    metric: Any = headline_metrics(of_tokens.pop())["BLEU"]
+    if groups:
+        outputs = [[system.hypotheses for system in group.systems] for group in groups]
+        uncorrected = multi_bootstrap(outputs, references, metric)
+        test = f"the multi-bootstrap over sentences and seeds, {RESAMPLES:,} resamples (Sellam et al. 2022)"
+    else:
+        uncorrected = approximate_randomization([system.hypotheses for system in systems], references, metric)
+        test = f"approximate randomization over sentences, {TRIALS:,} trials (Riezler & Maxwell 2005)"
+    return _Significance(uncorrected, [1.0, *holm(uncorrected[1:])], test)
+
+
+def _record(
+    systems: Sequence[System], groups: Sequence[SeedGroup], significance: _Significance
+) -> dict[str, list[dict[str, Any]]]:
+    """What comparison.json says about the systems and, with several seeds, about the means of groups."""
+    tests = [*zip(significance.corrected, significance.uncorrected, strict=True)]
+    return {
         "systems": [
             {
                 "settings": system.settings,
@@ -286,7 +316,9 @@ def write_comparison(
                 "scores": system.scores,
                 "metrics": system.metrics,
             }
-            for system, p, uncorrected in zip_longest(systems, corrected if system_p else (), system_p)
+            for system, (p, uncorrected) in zip(
+                systems, [(None, None)] * len(systems) if groups else tests, strict=True
+            )
         ],
         "means": [
             {
@@ -296,13 +328,9 @@ def write_comparison(
                 "p_uncorrected": uncorrected,
                 **{name: cell.parts() for name, cell in _means(group).items() if not isinstance(cell, str)},
             }
-            for group, p, uncorrected in zip(groups, corrected if groups else (), group_p, strict=True)
+            for group, (p, uncorrected) in zip(groups, tests if groups else [], strict=True)
         ],
-        "without_result": comparison.without_result,
     }
-    write_json(out / "comparison.json", record)
-    score_bars([system.name() for system in systems], [system.bleu() for system in systems], out / "comparison.png")
-    return comparison
 
 
 def system_section(systems: Sequence[System], p_values: Sequence[float] | None = None) -> Section:
@@ -330,8 +358,21 @@ def paper_table(table: Table) -> Table:
     kept = [number for number, name in enumerate(table.header) if name not in _NOT_IN_PAPERS]
     short = [table.header[number].rpartition(".")[2] for number in kept]
     names = [name if short.count(name) == 1 else table.header[number] for name, number in zip(short, kept, strict=True)]
-    rows = [[_for_paper(table.header[number], row[number]) for number in kept] for row in table.rows]
+    labels = {number: _labels(table, number) for number in kept if table.header[number] in _NAMES}
+    rows = [
+        [
+            labels[number][str(row[number])] if number in labels else _for_paper(table.header[number], row[number])
+            for number in kept
+        ]
+        for row in table.rows
+    ]
     return Table(["PPL" if name == "perplexity" else name for name in names], rows)
+
+
+def _labels(table: Table, number: int) -> dict[str, str]:
+    """A label for each cell of a column of paths: the end of the path, just long enough to differ from the others."""
+    paths = list(dict.fromkeys(text for row in table.rows if (text := str(row[number]))))
+    return {"": "", **dict(zip(paths, distinct_names([Path(path) for path in paths]), strict=True))}
 
 
 def _for_paper(name: str, cell: Cell) -> Cell:

@@ -1,7 +1,6 @@
 """The runs that a server offers. They are found when it starts and loaded when first requested."""
 
 import logging
-import os
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -12,11 +11,11 @@ from nmt.config.direction import Direction
 from nmt.errors import CheckFailed, Mistake, TemplatedMessage
 from nmt.exports.engine_choice import MATCHED, ctranslate2_or_why_not, why_not_ctranslate2
 from nmt.exports.engines import load_with_engine
+from nmt.names import distinct_names
 from nmt.runs.directory import RunDirectory
 from nmt.runs.engine import Engine
-from nmt.runs.included import included_models, named_run
+from nmt.runs.finished import finished_runs
 from nmt.runs.load import LoadedRun
-from nmt.runs.names import distinct_names
 from nmt.runs.reading import StoredRun, read_run
 from nmt.runs.weights import DamagedWeights
 from nmt.serving.allocator import return_memory
@@ -59,9 +58,9 @@ class Gallery:
     """Finished runs by name. At most `max_models` are kept in memory; beyond that, the least recently used is dropped.
 
     Each folder is a finished run, or contains runs at any depth. Of the latter, unfinished ones are skipped, and those
-    whose files cannot be read are `broken`. A run is named by the end of its path, just long enough to distinguish all
-    runs. `engine` names the translation engine; see nmt.exports.engines. With auto, CTranslate2 translates where it was
-    found to translate like torch, and torch does everything else, so both models are in memory.
+    whose files cannot be read are `broken`. A run is named by the end of its path (`distinct_names`). `engine` names
+    the translation engine; see nmt.exports.engines. With auto, CTranslate2 translates where it was found to translate
+    like torch, and torch does everything else, so both models are in memory.
 
     Raises Mistake if a folder contains no run that can be offered, and if `max_models` is below 1.
     """
@@ -77,7 +76,7 @@ class Gallery:
     ) -> None:
         if max_models < 1:
             raise Mistake(f"max_models is {max_models}; it must be at least 1.")
-        directions = {path: direction for folder in folders for path, direction in _finished_runs(folder).items()}
+        directions = finished_runs(folders)
         self.offered: dict[str, OfferedRun] = {}
         self.broken: set[str] = set()
         """The names of the runs that could not be read, or could not be loaded the last time."""
@@ -231,39 +230,3 @@ class Gallery:
                 "the server to offer it for its new direction."
             )
         return _Loaded(state, run, self._open_chosen(name, run.stored) if automatic else engine)
-
-
-def _finished_runs(folder: Path) -> dict[Path, Direction | None]:
-    """The directions of the finished runs in a folder, or of an included model; None if a run is broken."""
-    folder = named_run(folder)
-    run = RunDirectory(folder)
-    if run.started:
-        run.require_finished()
-        return {folder: _direction(run)}
-    if not folder.is_dir():
-        raise Mistake(
-            f"There is no folder {folder}; run_dirs takes run directories, folders that contain them, and the names of "
-            f"included models ({', '.join(included_models())})."
-        )
-    directions: dict[Path, Direction | None] = {}
-    first_error: Exception | None = None
-    # A training run may replace a folder during the search: os.walk skips missing folders, but rglob fails.
-    for path in sorted(Path(parent) for parent, _, names in os.walk(folder) if "config.yaml" in names):
-        run = RunDirectory(path)
-        try:
-            if run.finished and not run.pretrained:
-                directions[path] = _direction(run)
-        except (Mistake, OSError) as error:
-            # One broken folder must not keep the server from offering all others.
-            logger.warning("%s is not offered: %s", path, error)
-            directions[path] = None
-            first_error = first_error or error
-    if not any(directions.values()):
-        if first_error is not None:
-            raise first_error
-        raise Mistake(f"{folder} contains no finished run; train one with python -m nmt.train.")
-    return directions
-
-
-def _direction(run: RunDirectory) -> Direction:
-    return Direction.parse(str(run.config()["direction"]))  # config() rejects a pretrained encoder

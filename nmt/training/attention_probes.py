@@ -34,6 +34,8 @@ class AttentionProbes(Callback):
 
     def __init__(self, run: LoadedRun, pairs: list[IdPair]) -> None:
         self._run, self._pairs = run, pairs
+        # Now: by the time of a validation, the files may be gone, or may have changed since they were read.
+        self._files = described_files(*file_pair(run.settings.data.valid, run.direction)) if pairs else {}
 
     def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if not trainer.is_global_zero or not self._pairs:
@@ -41,7 +43,7 @@ class AttentionProbes(Callback):
         run, step = self._run._replace(device=pl_module.device), trainer.global_step
         made_from = {
             **described_run(run.directory, run.model, run.direction),
-            **described_files(*file_pair(run.settings.data.valid, run.direction)),
+            **self._files,
             # The weights of this step are not saved.
             "weights_sha256": None,
             "step": step,

@@ -24,6 +24,9 @@ ADAPTED = (*BATCHES, "tokenizer.size", "data.train")
 name the corpora that match a pattern.
 """
 
+COMPUTED = ("schedule.steps", "schedule.dim", "initializer.dim")
+"""The keys that the file of a choice computes from other keys, such as schedule.steps from trainer.max_steps."""
+
 PretrainedRun = LoadedRun | LoadedEncoder
 """A finished run whose weights a new run starts from: a translation model or a pretrained encoder."""
 

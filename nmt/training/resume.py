@@ -19,7 +19,7 @@ from nmt.runs.record import print_run
 from nmt.training.checkpoints import newest_whole
 from nmt.training.extensions import check_stored_loggers
 from nmt.training.limits import LIMITS, reached_limits
-from nmt.training.origin import LOGGER, MAY_CHANGE, ConfigOrigin, SettingsT
+from nmt.training.origin import COMPUTED, LOGGER, MAY_CHANGE, ConfigOrigin, SettingsT
 
 logger = logging.getLogger(__name__)
 
@@ -84,6 +84,9 @@ def resumed_config(job: Job[Any], stored: Config, metrics: Config, path: Path) -
             continue
         # The run changed the value by itself, to save memory or to suit the number of processes or a small corpus.
         if key in asked and value == asked[key]:
+            continue
+        # The command names the schedule, not this value of it: the run keeps the value that its steps were made with.
+        if key in COMPUTED and key != given:
             continue
         if key not in MAY_CHANGE:
             raise Mistake(

@@ -90,6 +90,8 @@ class Translation(TrainingKind[RunSettings, Seq2Seq]):
 
     def corpora(self, settings: RunSettings, cache_dir: Path) -> "ParallelCorpora":
         corpora = parallel_corpora(settings)
+        for prefix in corpora.held_out:
+            file_pair(prefix, corpora.direction)  # refuses a table, which only data.train can name
         check_files(corpora.prefixes, corpora.direction, cache_dir)
         check_boundaries(settings, cache_dir)
         return corpora

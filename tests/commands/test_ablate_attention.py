@@ -49,7 +49,7 @@ def test_bleu_can_be_left_out(here: Path, tmp_path: Path) -> None:
     ("changes", "sentence"),
     [
         ({"ways": ["of"]}, "Unknown ways 'of'. Did you mean 'off'?"),
-        ({"site": "self"}, "This model has no attention at site 'self', only at cross; choose one, or all"),
+        ({"site": "self"}, "There is no attention at site 'self', only at cross; choose one, or all"),
         ({"sentences": 0}, "sentences is 0; it must be a whole number of at least 1"),
         ({"ways": []}, "ways is an empty list; name at least one of off, uniform, shuffled, frozen"),
         ({"source": "in.en"}, "source is given without reference"),

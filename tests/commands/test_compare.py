@@ -3,6 +3,7 @@
 import csv
 import json
 import logging
+import shutil
 import unicodedata
 from pathlib import Path
 from typing import Any
@@ -55,7 +56,7 @@ def test_outputs_with_another_number_of_lines_are_refused(tmp_path: Path) -> Non
 
 
 def test_a_refused_comparison_leaves_no_folder(tmp_path: Path) -> None:
-    with pytest.raises(Mistake, match="There is no folder nope; name the folder that training printed"):
+    with pytest.raises(Mistake, match="There is no folder nope; run_dirs takes run directories"):
         compare(job(tmp_path, run_dirs=["nope"]))
     assert not (tmp_path / "out").exists()
 
@@ -103,3 +104,15 @@ def test_a_terminal_gets_another_form_than_files_and_pipes(
     assert "|:--" not in printed
     assert str(tmp_path / "a") in printed
     assert "|:--" in (tmp_path / "out" / "comparison.md").read_text(encoding="utf-8")
+
+
+def test_a_folder_stands_for_the_finished_runs_in_it_and_each_run_is_compared_once(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("a", "b", "unfinished"):
+        shutil.copytree(trained, f"study/{name}/seed1")
+    Path("study/unfinished/seed1/model.safetensors").unlink()
+    capsys.readouterr()
+    compare(job(tmp_path, run_dirs=["study/b/seed1", "study"], device="cpu"))
+    rows = [line.split("|")[1].strip() for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
+    assert rows[2:] == ["study/b/seed1", "study/a/seed1"]

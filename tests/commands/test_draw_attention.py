@@ -77,7 +77,7 @@ def test_several_folders_make_a_picture_of_each_sentence(
         ({"maps": "MAPS", "formats": ["gif"]}, "was not recorded during training, so it cannot be part of a film"),
         ({"maps": ["MAPS", "MAPS"], "formats": ["viewer"]}, "out is not given"),
         ({"maps": "MAPS", "formats": []}, "formats is an empty list; name at least one format"),
-        ({"maps": "MAPS", "site": "encoder_self"}, "This model has no attention at site 'encoder_self', only at cross"),
+        ({"maps": "MAPS", "site": "encoder_self"}, "There is no attention at site 'encoder_self', only at cross"),
         ({"maps": "MAPS", "lines": [0]}, "it must be a list of line numbers, counted from 1"),
         ({"maps": "MAPS", "lines": []}, r"lines is \[\]; it must be a list of line numbers, counted from 1"),
         (

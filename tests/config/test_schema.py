@@ -87,6 +87,13 @@ def test_a_setting_can_be_read_and_not_changed(configurations: dict[str, dict[st
         ("train", "trainer.strategy", "ddp_spawn", "trainer.strategy=ddp_spawn trains in copies .*: use trainer=ddp"),
         ("train", "trainer.strategy", "ddp_fork", "trainer.strategy=ddp_fork trains in copies .*: use trainer=ddp"),
         ("train", "trainer.strategy", "ddp_notebook_find_unused_parameters_true", "trainer.strategy=ddp_notebook_"),
+        ("translate", "engine", "pytorch", "Unknown engine 'pytorch'. Available: auto, ctranslate2, onnx, torch."),
+        (
+            "translate",
+            "precision",
+            "float16",
+            "Unknown precision 'float16'.* Available: auto, bfloat16, float32, int8.",
+        ),
         ("train", "data.train", [], "data.train is empty; name at least one PREFIX"),
         ("train", "data.my/split", "my/corpus", "data has the test split 'my/split': use letters, digits, '_', '-'"),
         ("train", "data.test", ["x"], "data.test is .*; it must be the PREFIX of aligned files, or null."),

@@ -52,7 +52,13 @@ def test_every_kind_of_defect_has_an_example_here() -> None:
 
 @pytest.mark.parametrize(
     "pair",
-    [("NATO", "Tổ chức"), ("NEW YEAR", "NĂM MỚI"), ('"No", he said.', "“Không”, anh ấy nói."), ("It's", "Đó là")],
+    [
+        ("NATO", "Tổ chức"),
+        ("NEW YEAR", "NĂM MỚI"),
+        ('"No", he said.', "“Không”, anh ấy nói."),
+        ("It's", "Đó là"),
+        ("I saw TV", "나는 TV를 봤다"),
+    ],
 )
 def test_capitals_and_quotation_marks_that_belong_there_are_no_defects(pair: tuple[str, str]) -> None:
     assert not {"capital letters on one side only", "quotation marks on one side only"} & kinds(*pair)

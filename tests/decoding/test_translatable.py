@@ -166,6 +166,7 @@ def test_words_mostly_get_the_capitals_that_they_had_in_training(tokenizer: Toke
     lower = sum(line.lower()[:1].upper() + line.lower()[1:] == line for line in lines)
     assert lower < 0.8 * len(lines) < right
     assert sentence_case("HOW OLD IS HE? I SEE MAI IN HANOI.", tokenizer) == "How old is he? I see Mai in Hanoi."
+    assert sentence_case("HOW OLD IS HE? - HOW OLD IS MAI?", tokenizer) == "How old is he? - How old is Mai?"
 
 
 def test_a_form_that_never_occurred_is_not_used() -> None:

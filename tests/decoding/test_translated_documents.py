@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -153,6 +154,15 @@ def test_an_ensemble_passes_the_context_on(tokenizers: TokenizerPair) -> None:
     models = [Recall(tokenizers.target.size), Recall(tokenizers.target.size)]
     made = Translator(bind(BeamSearch(beam_size=1), Ensemble(models)), tokenizers, window=ContextWindow(1))
     assert made.translate(["red cat", "big"], documents=["a", "a"]) == ["red cat", "red cat"]
+
+
+@pytest.mark.unchecked  # as a user passes the column of a table
+def test_the_names_of_documents_may_be_an_array(tokenizers: TokenizerPair) -> None:
+    names: Any = np.array(["a", "a"])
+    made = Translator(
+        bind(BeamSearch(beam_size=1), Recall(tokenizers.target.size)), tokenizers, window=ContextWindow(1)
+    )
+    assert made.translate(["red cat", "big"], documents=names) == ["red cat", "red cat"]
 
 
 def test_as_many_documents_as_lines(tokenizers: TokenizerPair) -> None:

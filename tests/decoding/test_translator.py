@@ -251,14 +251,17 @@ def test_stream_reads_no_further_than_its_window_and_windows_grow(tokenizers: To
     assert seen == [1] + [5] * 4 + [11] * 6 + [17] * 3
 
 
+@pytest.mark.parametrize("kind", [Mistake, CheckFailed])
 @pytest.mark.parametrize("good", [0, 1, 2, 5, 7])
-def test_an_error_in_the_input_is_raised_after_the_translations_before_it(tokenizers: TokenizerPair, good: int) -> None:
+def test_an_error_in_the_input_is_raised_after_the_translations_before_it(
+    tokenizers: TokenizerPair, good: int, kind: type[Exception]
+) -> None:
     def lines() -> Iterator[tuple[str, str]]:
         yield from plain(["red cat"] * good)
-        raise Mistake("line is broken")
+        raise kind("line is broken")
 
     translated = []
-    with pytest.raises(Mistake, match="line is broken"):
+    with pytest.raises(kind, match="line is broken"):
         translated.extend(translator(tokenizers)[0].stream(lines(), read_ahead=3))
     assert texts(translated) == ["red cat"] * good
 
@@ -385,6 +388,7 @@ def test_a_line_is_cut_at_sentence_ends_in_preference_to_spaces() -> None:
     assert split_characters("one two three. four five six seven", 20) == ["one two three.", "four five six seven"]
     assert split_characters('He said "no." and left the house', 20) == ['He said "no."', "and left the house"]
     assert split_characters("one two three four", 10) == ["one two", "three four"]
+    assert split_characters("我们昨天去了学校。他说今天不来了", 10) == ["我们昨天去了学校。", "他说今天不来了"]
 
 
 class Counting(Tokenizer):

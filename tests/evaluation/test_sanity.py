@@ -13,6 +13,8 @@ SOURCES = [f"Sentence number {n} is fine." for n in range(40)]
     [
         (["Hello , world .", "He said &quot; no &quot; ."], True),
         (["Hello, world.", "No?", "What a day ..."], False),
+        (["Où est-il ?", "Ça va !", "Non, jamais."], False),
+        (["Où est-il ?", "Ça va !"], False),
         (["no punctuation at all"], False),
         ([], False),
     ],
@@ -30,7 +32,7 @@ def test_good_lines_cause_no_warning() -> None:
     ("lines", "message"),
     [
         (["Hello , world ."] * 3, "look tokenized"),
-        (["a &amp; b", "c", "&#39;d"], "2 of 3 lines of the references contain HTML entities"),
+        (["a &amp; b", "c", "&#x27;d"], "2 of 3 lines of the references contain HTML entities"),
     ],
 )
 def test_misleading_references_cause_a_warning(lines: list[str], message: str) -> None:

@@ -54,7 +54,7 @@ def test_a_loaded_run_can_be_ablated(here: Path) -> None:
     ("arguments", "message"),
     [
         ({"ways": ["of"]}, r"Unknown way 'of'\. Did you mean 'off'\?"),
-        ({"site": "self"}, "This model has no attention at site 'self', only at cross; choose one, or all"),
+        ({"site": "self"}, "There is no attention at site 'self', only at cross; choose one, or all"),
     ],
 )
 def test_what_cannot_be_ablated_is_refused(here: Path, arguments: dict[str, object], message: str) -> None:

@@ -65,15 +65,23 @@ def test_two_runs_share_a_title_and_have_their_own_names(tmp_path: Path) -> None
     assert names == ["00001.cross.svg"]
     # A name is wrapped to the width of its map.
     assert "Cross attention, line 1" in texts
-    assert "runs/luong" in texts
-    assert " ".join(texts[texts.index("runs/transformer,") :][:3]).startswith("runs/transformer, mean of 2 heads")
+    assert "luong" in texts
+    assert " ".join(texts[texts.index("transformer,") :][:3]).startswith("transformer, mean of 2 heads")
     assert texts_of(folders, tmp_path / "out", width=3.3)[1].count("Cross attention, line 1") == 0
+
+
+def test_runs_are_named_by_what_differs_in_their_paths(tmp_path: Path) -> None:
+    runs = [f"runs/sample_en-vi/{name}/seed1" for name in ("luong_dot", "luong_general")]
+    folders = [folder_of(tmp_path / str(number), {"run_dir": run}) for number, run in enumerate(runs)]
+    assert {"luong_dot/seed1", "luong_general/seed1"} <= set(texts_of(folders, tmp_path / "out")[1])
+    same = [folder_of(tmp_path / name, {"run_dir": runs[0]}) for name in ("maps_a", "maps_b")]
+    assert {"maps_a", "maps_b"} <= set(texts_of(same, tmp_path / "same")[1])
 
 
 def test_attention_and_attribution_are_named_after_their_methods(tmp_path: Path) -> None:
     folders = [folder_of(tmp_path / "a", RUN), folder_of(tmp_path / "b", {**RUN, "method": "occlusion"})]
     _, texts = texts_of(folders, tmp_path / "out")
-    assert {"Line 1, runs/luong", "Cross attention", "Occlusion"} <= set(texts)
+    assert {"Line 1, luong", "Cross attention", "Occlusion"} <= set(texts)
 
 
 def test_sentences_that_differ_are_left_out_or_refused(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -79,8 +79,8 @@ def test_invalid_settings_are_refused(key: str, value: object, sentence: str) ->
     [
         ("layer", 3, "layer is 3; cross has layers 0 to 2: choose one, or leave it out for the mean"),
         ("head", 2, "head is 2; cross has heads 0 to 1"),
-        ("site", "self", "This model has no attention at site 'self', only at encoder_self, cross"),
-        ("site", "decoder_self", "This model has no attention at site 'decoder_self'"),
+        ("site", "self", "There is no attention at site 'self', only at encoder_self, cross"),
+        ("site", "decoder_self", "There is no attention at site 'decoder_self'"),
         (
             "sites",
             ["cross", "self"],

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from nmt.runs.engine import Engine
 from nmt.runs.load import LoadedRun, load_run
-from nmt.scoring.run_scores import conditions, score_runs, stored_scores
+from nmt.scoring.run_scores import TranslationOptions, conditions, score_runs, stored_scores
 from nmt.scoring.test_sets import TestSet, own_test_set, split_test_set
 
 Change = Callable[[Path, dict[str, Any]], dict[str, Any] | str]
@@ -113,3 +114,22 @@ def test_scores_that_were_changed_are_not_used(
     [warning] = [entry.getMessage() for entry in caplog.records if "stored scores are not used" in entry.getMessage()]
     assert str(test_set.out) in warning
     assert re.search(message, warning), warning
+
+
+@pytest.mark.unchecked  # an engine without functions
+@pytest.mark.parametrize(
+    "options",
+    [
+        TranslationOptions(search={"beam_size": 7}),
+        TranslationOptions(batch_tokens=17),
+        TranslationOptions(max_source_tokens=9),
+        TranslationOptions(minimum_bayes_risk=True),
+        TranslationOptions(engine=Engine("other", "float32", "cpu", None, None, print, print)),  # type: ignore[arg-type]
+        TranslationOptions(verbatim=True),
+    ],
+)
+def test_every_option_of_the_translation_is_among_the_conditions(
+    evaluated: tuple[LoadedRun, TestSet], options: TranslationOptions
+) -> None:
+    run, test_set = evaluated
+    assert conditions([run], test_set, options)["made_with"] != conditions([run], test_set)["made_with"]

@@ -230,3 +230,9 @@ def test_on_a_terminal_every_line_fits_and_no_label_is_cut(tmp_path: Path, width
     assert "…" not in screen
     assert screen.count("perplexity") == 2  # each column once, however many tables there are
     assert set(comparison.notes) <= {" ".join(block.split()) for block in screen.split("\n\n")}
+
+
+def test_a_table_for_a_paper_names_runs_by_what_differs() -> None:
+    paths = [f"runs/sample_en-vi/{name}/seed1" for name in ("luong_dot", "luong_general")]
+    table = Table(["run", "BLEU"], [[path, "1"] for path in paths])
+    assert paper_table(table).rows == [["luong_dot/seed1", "1"], ["luong_general/seed1", "1"]]

@@ -38,6 +38,16 @@ def test_every_finished_run_below_a_folder_is_found(folder: Path, tmp_path: Path
     assert set(gallery(tmp_path / "a" / "one").offered) == {"one"}
 
 
+def test_a_run_that_two_folders_lead_to_is_offered_once(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b"):
+        shutil.copytree(folder / "maps_luong", tmp_path / "runs" / name)
+    (tmp_path / "best").symlink_to(tmp_path / "runs" / "b")
+    monkeypatch.chdir(tmp_path)
+    assert list(gallery(Path("best"), Path("runs"), tmp_path / "runs" / "a").offered) == ["best", "a"]
+
+
 def test_a_folder_that_vanishes_during_the_search_is_skipped(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,8 +170,8 @@ def test_a_broken_run_is_skipped_and_named(folder: Path, tmp_path: Path, caplog:
         assert found.first == "a_nan", "its weights are not read yet"
         found.preload()
     for text in (
-        f"{tmp_path}/b_no_metrics is not offered: {tmp_path}/b_no_metrics/metrics.json is damaged: it is not JSON.",
-        f"{tmp_path}/c_other_tool is not offered: {tmp_path}/c_other_tool/config.yaml is not the configuration of",
+        f"{tmp_path}/b_no_metrics is left out: {tmp_path}/b_no_metrics/metrics.json is damaged: it is not JSON.",
+        f"{tmp_path}/c_other_tool is left out: {tmp_path}/c_other_tool/config.yaml is not the configuration of",
         f"a_nan cannot be loaded: {tmp_path}/a_nan/model.safetensors",
     ):
         assert text in caplog.text

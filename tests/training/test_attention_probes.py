@@ -3,9 +3,12 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from attention_runs import export
 from jobs import job_of
 
@@ -14,7 +17,8 @@ from nmt.commands.train import train
 from nmt.data.example import Example
 from nmt.insight.forced_maps import IdPair
 from nmt.maps.map_files import MapFolder
-from nmt.training.attention_probes import probe_pairs, thin_out
+from nmt.runs.load import load_run
+from nmt.training.attention_probes import AttentionProbes, probe_pairs, thin_out
 
 
 def test_a_training_leaves_the_same_sentences_at_each_validation_and_a_film(run: str) -> None:
@@ -82,3 +86,16 @@ def test_the_probes_of_detokenized_validation_pairs_are_plain_text(
     train(job_of("train", composed))
     [sentence] = MapFolder(corpus / "run" / "probes" / "step_0000002").sentences()
     assert "".join(sentence.target_pieces).startswith("▁một▁hai.")
+
+
+@pytest.mark.unchecked  # stand-ins for the trainer and its module
+def test_training_continues_when_the_validation_files_are_gone(trained: Path, corpus_copy: Path) -> None:
+    probes = AttentionProbes(load_run(trained, "cpu"), [IdPair(1, 1, [5, 6], [7, 8])])
+    for side in ("en", "vi"):
+        (corpus_copy / f"valid.{side}").unlink()
+    trainer: Any = SimpleNamespace(is_global_zero=True, global_step=2, loggers=[])
+    module: Any = SimpleNamespace(device=torch.device("cpu"))
+    probes.on_validation_epoch_end(trainer, module)
+    folder = MapFolder(trained / "probes" / "step_0000002")
+    assert folder.lines == [1]
+    assert len(folder.manifest["made_from"]["input_sha256"]) == 64

@@ -370,3 +370,8 @@ def test_the_vocabulary_may_have_another_language(corpus: Path, monkeypatch: pyt
     one, both = (load_encoder(Path(name), "cpu").tokenizers.source for name in ("one", "both"))
     assert any(piece.startswith("<0x") for piece in one.pieces(one.encode("một")))
     assert not any(piece.startswith("<0x") for piece in both.pieces(both.encode("một")))
+
+
+def test_an_encoder_keeps_no_recent_checkpoints_because_nothing_averages_them() -> None:
+    with pytest.raises(Mistake, match=r"checkpoints\.recent"):
+        composed_job("pretrain", ["checkpoints.recent=2"], [])

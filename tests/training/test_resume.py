@@ -174,3 +174,13 @@ def test_a_truncated_last_checkpoint_falls_back_to_the_one_before(
     assert "last.ckpt is damaged and was renamed to last.damaged.ckpt; resuming from the previous one." in errors
     assert "resumed from previous.ckpt" in errors
     assert_same(whole.run, corpus / "killed")
+
+
+@pytest.mark.parametrize("steps", [20, 40])
+def test_a_schedule_that_is_named_again_keeps_its_length(job: Callable[..., Job], steps: int) -> None:
+    stored = stored_keys(job("train", schedule="cosine", trainer__max_steps=30).config)
+    given = {"schedule": "cosine", "resume": "true", "trainer__max_steps": steps}
+    config = resumed_config(job("train", **given), stored, {}, Path("run"))
+    assert (config["trainer"]["max_steps"], config["schedule"]["steps"]) == (steps, 30)
+    with pytest.raises(Mistake, match=rf"^schedule\.steps is {steps}, but 30 in the run to resume"):
+        resumed_config(job("train", **given, schedule__steps=steps), stored, {}, Path("run"))

@@ -201,6 +201,8 @@ def test_a_schedule_and_an_initializer_have_the_width_of_the_run(job: Callable[.
     train(job("train", run_dir="new", start_from="first", **given))
     config = yaml.safe_load((corpus_copy / "new" / "config.yaml").read_text(encoding="utf-8"))
     assert (config["model"]["dim"], config["schedule"]["dim"], config["initializer"]["dim"]) == (24, 24, 24)
+    train(job("train", run_dir="new", start_from="first", resume="auto", **given))  # finished: it prints the scores
+    assert yaml.safe_load((corpus_copy / "new" / "config.yaml").read_text(encoding="utf-8")) == config
 
 
 @pytest.mark.parametrize(

@@ -147,3 +147,12 @@ def test_a_stored_direction_that_is_none_is_named_with_its_file(job: Callable[..
     (corpus_copy / "run" / "config.yaml").write_text(yaml.safe_dump(stored))
     with pytest.raises(Mistake, match=r"^run/config\.yaml cannot be used: Unknown direction '12'"):
         train(job("train", resume="true"))
+
+
+def test_a_table_for_validation_is_refused_before_a_vocabulary_is_learned(
+    job: Callable[..., Job], corpus_copy: Path
+) -> None:
+    (corpus_copy / "dev.tsv").write_text("one\tmột\ntwo\thai\n", encoding="utf-8")
+    with pytest.raises(Mistake, match=r"only data\.train can name a \.tsv; split it with: cut -f1 dev\.tsv > dev\.en"):
+        train(job("train", run_dir="new", data__valid="dev.tsv", cache_dir="empty"))
+    assert not Path("empty/tokenizers").exists()

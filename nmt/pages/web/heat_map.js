@@ -103,8 +103,9 @@ export function bareLayout(container, { rows, columns }) {
   const cell = clamp(Math.floor((room - Math.min(guess, LONGEST_LABEL) - 46) / columns.length), 34, 15);
   const font = clamp(Math.round(cell * 0.62), 14, 11);
   const clipped = (/** @type {string} */ text) => {
-    let end = text.length;
-    const cut = () => end < text.length ? `${text.slice(0, end)}…` : text;
+    const characters = [...text];
+    let end = characters.length;
+    const cut = () => end < characters.length ? `${characters.slice(0, end).join("")}…` : text;
     while (end > 1 && measured(cut(), font) > LONGEST_LABEL) end--;
     return cut();
   };

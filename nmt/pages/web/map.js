@@ -91,14 +91,16 @@ export function strongest(weights, labels, count, least) {
 }
 
 /**
- * A row of weights in which the chosen columns sum to `total`, and the others share the rest in the same proportions.
- * @param {number[]} row @param {number[]} columns @param {number} total
+ * A row of weights in which the chosen columns sum to `total`, and the others share the rest in the same proportions. If
+ * they have no weight now, they share it as in `before`, in which a column that the row cannot see has none.
+ * @param {number[]} row @param {number[]} columns @param {number} total @param {number[]} before
  */
-export function reweighted(row, columns, total) {
+export function reweighted(row, columns, total, before = row) {
   const chosen = new Set(columns);
-  const sumOf = (/** @type {boolean} */ wanted) => row.reduce((sum, weight, i) => sum + (chosen.has(i) === wanted ? weight : 0), 0);
-  const inside = sumOf(true), outside = sumOf(false), others = row.length - columns.length;
+  const sumOf = (/** @type {number[]} */ weights, /** @type {boolean} */ wanted) => weights.reduce((sum, weight, i) => sum + (chosen.has(i) === wanted ? weight : 0), 0);
+  const shares = sumOf(row, false) > 0 ? row : before;
+  const inside = sumOf(row, true), outside = sumOf(shares, false), others = row.length - columns.length;
   return row.map((weight, i) => chosen.has(i)
     ? (inside > 0 ? weight * total / inside : total / columns.length)
-    : (outside > 0 ? weight * (1 - total) / outside : (1 - total) / others));
+    : (outside > 0 ? shares[i] * (1 - total) / outside : (1 - total) / others));
 }

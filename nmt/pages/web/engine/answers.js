@@ -250,6 +250,7 @@ export const ANSWERS = {
   },
 
   async line(run, question, _, pause) {
+    if (!normalize(question.text)) return ""; // a line of invisible characters
     const source = sourceIds(run, question);
     const [{ ids }] = await searched(run, source, readingOf(run, source), question, { observe: pause });
     return normalize(run.target.decode(ids));

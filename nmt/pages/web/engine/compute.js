@@ -43,6 +43,7 @@ async function answer({ id, method, question, file }) {
     globalThis.postMessage({ id, answer: result });
   } catch (error) {
     const refusal = error instanceof Refusal ? { named: error.named, values: error.values } : null;
+    if (!refusal && !(error instanceof DOMException)) console.error(error); // a bug: its lines are in the console
     globalThis.postMessage({ id, error: error instanceof Error ? error.message : String(error), refusal });
   }
   withdrawn.delete(id);

@@ -53,14 +53,15 @@ function edit(kind, says, changes, place = selectedPlace()) {
 
 /**
  * Gives a cell this weight in each selected layer and head; the other cells of its row share the rest in proportion to
- * their weights in `map`. This becomes the row's only change. A word stands for all its pieces.
- * @param {LabMap} map @param {number} row @param {number} column @param {number} weight
+ * their weights in `map`, or in the map without changes, `intact`, if they have none. This becomes the row's only
+ * change. A word stands for all its pieces.
+ * @param {LabMap} map @param {number} row @param {number} column @param {number} weight @param {LabMap} intact
  */
-export function setWeight(map, row, column, weight) {
+export function setWeight(map, row, column, weight, intact = map) {
   const columns = range(map.columnSpans[column]);
-  const changes = range(map.rowSpans[row]).flatMap((step) => map.rowsOf(step).map(({ layer, head, weights }) => ({
+  const changes = range(map.rowSpans[row]).flatMap((step) => map.rowsOf(step).map(({ layer, head, weights }, i) => ({
     site: state.site, layer, head, steps: [step], way: "weights",
-    weights: reweighted(weights, columns, weight).map((value) => Number(value.toFixed(6))),
+    weights: reweighted(weights, columns, weight, intact.rowsOf(step)[i].weights).map((value) => Number(value.toFixed(6))),
   })));
   edit(`row ${map.rowSpans[row].join("-")}`, ["isWeight", spoken(map, row, column), weight.toFixed(2)], changes);
 }

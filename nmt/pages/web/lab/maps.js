@@ -16,17 +16,19 @@ import { state } from "./state.js";
 
 /**
  * The map of one layer and head, or the mean over several. A cell of decoder self-attention is blocked if its piece
- * comes after the pieces that the row has read.
+ * comes after the pieces that the row has read. A row of an LSTMN sees only the pieces before its own, on both sides.
  * @param {import("../engine/interface.js").SiteMaps} maps @param {import("../map.js").Choice} layer @param {import("../map.js").Choice} head
  * @returns {LabMap}
  */
 export function selectedMap({ outputs, columns, weights }, layer, head, unit = state.unit) {
   const layers = indicesOf(layer, weights.length), heads = indicesOf(head, weights[0].length);
   const map = mapOf((l, h, row, column) => weights[l][h][row][column], layers, heads, outputs, columns, unit);
+  const isOfLstmn = state.site.endsWith("_self") && weights.every((ofLayer) => ofLayer.every(([first]) => first.every((weight) => weight === 0)));
+  const seen = (/** @type {number} */ row) => map.rowSpans[row][1] - (isOfLstmn ? 1 : 0);
   return {
     ...map,
     names: [label(state.site === "encoder_self" ? "source" : "target"), label(state.site === "decoder_self" ? "read" : "source")],
-    isBlocked: (row, column) => state.site === "decoder_self" && map.columnSpans[column][0] > map.rowSpans[row][1] - 1,
+    isBlocked: (row, column) => (isOfLstmn || state.site === "decoder_self") && map.columnSpans[column][0] >= seen(row),
     rowsOf: (piece) => layers.flatMap((l) => heads.map((h) => ({ layer: l, head: h, weights: weights[l][h][piece] }))),
   };
 }

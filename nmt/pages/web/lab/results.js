@@ -168,13 +168,13 @@ export function preview(weight) {
   const map = shownMap(answers.intact), now = shownMap(answers.forced ?? answers.intact), { row, column, of } = state;
   if (!map || !now || row === null || column === null || of !== "intact" || now.isBlocked(row, column)) return;
   for (const old of element.intact.querySelectorAll(".readout")) old.remove(); // the weight that the cell had
-  intactDrawing?.repaint(map.weights.map((line, r) => r === row ? reweighted(now.weights[r], [column], weight) : line), mostOf(shownMaps()));
+  intactDrawing?.repaint(map.weights.map((line, r) => r === row ? reweighted(now.weights[r], [column], weight, line) : line), mostOf(shownMaps()));
 }
 
 /** Gives the selected cell this weight. @param {number} weight */
 export function weigh(weight) {
-  const map = shownMap(answers.forced ?? answers.intact), { row, column } = state;
-  if (!map || state.of !== "intact" || row === null || column === null || map.isBlocked(row, column)) return;
-  setWeight(map, row, column, weight);
+  const map = shownMap(answers.forced ?? answers.intact), intact = shownMap(answers.intact), { row, column } = state;
+  if (!map || !intact || state.of !== "intact" || row === null || column === null || map.isBlocked(row, column)) return;
+  setWeight(map, row, column, weight, intact);
   askAgain();
 }

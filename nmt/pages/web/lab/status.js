@@ -13,6 +13,7 @@ export function say(text) {
 /** Says why something failed; the translation stays as it is. @param {unknown} error */
 export function complain(error) {
   if (isOutdated(error)) return;
+  if (error instanceof TypeError || error instanceof ReferenceError || error instanceof RangeError) console.error(error); // a bug
   element.status.classList.add("error");
   element.status.textContent = sentenceOf(error);
 }

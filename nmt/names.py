@@ -1,0 +1,21 @@
+"""Short names for several runs."""
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+_SEED = re.compile(r"seed_?\d+(_average)?", re.ASCII)
+"""A last folder that says nothing about the model: that of run_dir's default, and what nmt.average makes of it."""
+
+
+def distinct_names(paths: Sequence[Path]) -> list[str]:
+    """The ends of the paths, just long enough that no two are equal and that none is only a seed, such as seed1."""
+    # Links are not resolved: a run is known by the link that the user named.
+    parts = [Path(os.path.abspath(path)).parts for path in paths]
+    shortest = [2 if _SEED.fullmatch(path_parts[-1]) else 1 for path_parts in parts]
+    for more in range(max(map(len, parts), default=0)):
+        names = ["/".join(path_parts[-(least + more) :]) for path_parts, least in zip(parts, shortest, strict=True)]
+        if len(set(names)) == len(names):
+            return names
+    return [str(path) for path in paths]
