@@ -17,7 +17,15 @@ from nmt.config.nodes import make
 from nmt.config.schema import RunSettings, validated
 from nmt.config.trusted import check_storable
 from nmt.data.batch import collate
-from nmt.data.corpus import check_files, corpus_hashes, file_pair, matching_prefixes, read_pairs, text_file
+from nmt.data.corpus import (
+    check_files,
+    corpus_files,
+    corpus_hashes,
+    file_pair,
+    matching_prefixes,
+    read_pairs,
+    text_file,
+)
 from nmt.data.dataset import CorpusReport, TrainingData, encode_pairs, training_dataset
 from nmt.data.detokenized import detokenized
 from nmt.data.documents import check_documents, document_file, read_documents
@@ -90,8 +98,8 @@ class Translation(TrainingKind[RunSettings, Seq2Seq]):
 
     def corpora(self, settings: RunSettings, cache_dir: Path) -> "ParallelCorpora":
         corpora = parallel_corpora(settings)
-        for prefix in corpora.held_out:
-            file_pair(prefix, corpora.direction)  # refuses a table, which only data.train can name
+        for prefix in filter(is_table, corpora.held_out):
+            corpus_files(prefix, corpora.direction)  # refuses it: only data.train can name a table
         check_files(corpora.prefixes, corpora.direction, cache_dir)
         check_boundaries(settings, cache_dir)
         return corpora

@@ -87,7 +87,7 @@ def test_a_setting_can_be_read_and_not_changed(configurations: dict[str, dict[st
         ("train", "trainer.strategy", "ddp_spawn", "trainer.strategy=ddp_spawn trains in copies .*: use trainer=ddp"),
         ("train", "trainer.strategy", "ddp_fork", "trainer.strategy=ddp_fork trains in copies .*: use trainer=ddp"),
         ("train", "trainer.strategy", "ddp_notebook_find_unused_parameters_true", "trainer.strategy=ddp_notebook_"),
-        ("translate", "engine", "pytorch", "Unknown engine 'pytorch'. Available: auto, ctranslate2, onnx, torch."),
+        ("translate", "engine", "pytorch", "Unknown engine 'pytorch'. Did you mean 'torch'?"),
         (
             "translate",
             "precision",

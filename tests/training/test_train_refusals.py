@@ -153,6 +153,6 @@ def test_a_table_for_validation_is_refused_before_a_vocabulary_is_learned(
     job: Callable[..., Job], corpus_copy: Path
 ) -> None:
     (corpus_copy / "dev.tsv").write_text("one\tmột\ntwo\thai\n", encoding="utf-8")
-    with pytest.raises(Mistake, match=r"only data\.train can name a \.tsv; split it with: cut -f1 dev\.tsv > dev\.en"):
+    with pytest.raises(Mistake, match=r"only data\.train can name a \.tsv; split it with: cut -f1 dev\.tsv > dev\."):
         train(job("train", run_dir="new", data__valid="dev.tsv", cache_dir="empty"))
     assert not Path("empty/tokenizers").exists()
