@@ -27,6 +27,16 @@ def test_exported_maps_are_drawn_without_the_run(
     assert ">Cross attention, line 3, " in (pictures / printed[1]).read_text(encoding="utf-8")
 
 
+def test_maps_without_cross_attention_are_drawn_at_their_sites(
+    here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = str(export("maps_transformer", tmp_path / "maps", sites=["encoder_self"], formats=[]).path)
+    capsys.readouterr()
+    draw_attention(job("draw_attention", maps=folder, formats=["svg"], lines=[3]))
+    draw_attention(job("draw_attention", maps=[folder, folder], formats=["svg"], lines=[3], out=str(tmp_path / "both")))
+    assert [Path(line).name for line in capsys.readouterr().out.split()] == ["00003.encoder_self.svg"] * 2
+
+
 def test_a_map_too_wide_for_the_page_is_skipped_with_a_warning(
     here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -76,6 +86,11 @@ def test_several_folders_make_a_picture_of_each_sentence(
         ({"maps": ["MAPS", "MAPS"], "grid": True}, "show one map of each, so grid=true cannot be drawn"),
         ({"maps": "MAPS", "formats": ["gif"]}, "was not recorded during training, so it cannot be part of a film"),
         ({"maps": ["MAPS", "MAPS"], "formats": ["viewer"]}, "out is not given"),
+        ({"maps": "PROBES", "formats": ["gif"]}, "out is not given; name a folder for the film"),
+        (
+            {"maps": "PROBES", "formats": ["gif", "png"], "layer": "all", "out": "films"},
+            "formats includes png and gif; pictures made together with a film show one map, so layer=all cannot be",
+        ),
         ({"maps": "MAPS", "formats": []}, "formats is an empty list; name at least one format"),
         ({"maps": "MAPS", "site": "encoder_self"}, "There is no attention at site 'encoder_self', only at cross"),
         ({"maps": "MAPS", "lines": [0]}, "it must be a list of line numbers, counted from 1"),
@@ -94,7 +109,11 @@ def test_settings_that_cannot_be_drawn_are_refused(
 ) -> None:
     path = str(export("maps_luong", tmp_path, formats=[]).path)
     given = changes["maps"]
-    changes = changes | {"maps": [path] * len(given) if isinstance(given, list) else given.replace("MAPS", path)}
+    changes = changes | {
+        "maps": [path] * len(given)
+        if isinstance(given, list)
+        else given.replace("MAPS", path).replace("PROBES", "maps_luong/probes/step_0000002")
+    }
     with pytest.raises(Mistake, match=sentence):
         draw_attention(job("draw_attention", **changes))
 

@@ -89,6 +89,14 @@ def test_an_example_that_fills_the_memory_is_refused(monkeypatch: pytest.MonkeyP
         explain(job_of("explain", {**configuration("explain", []), "source_length": 100_000}))
 
 
+def test_a_length_without_weights_is_refused() -> None:
+    message = (
+        r"^source_length is 2,000, but scorer=location has weights for only [\d,]+ pieces in this model: use at most"
+    )
+    with pytest.raises(Mistake, match=message):
+        explain(job_of("explain", {**configuration("explain", ["scorer=location"]), "source_length": 2000}))
+
+
 def test_the_formula_comes_first() -> None:
     lines = explanation(model_of("model=luong", "scorer=additive"), 7, 5).split("\n")
     assert lines[0].startswith("cross: 1 layer")

@@ -23,6 +23,7 @@ from nmt.decoding.translator import Translator
 from nmt.errors import Mistake
 from nmt.exports.ctranslate2 import write_ctranslate2
 from nmt.exports.ctranslate2_model import CTranslate2Model
+from nmt.exports.damage import DamagedExport
 from nmt.exports.formats import FORMATS, open_exported
 from nmt.exports.parity import BOUNDS, log_prob_differences
 from nmt.models import Transformer, VocabularySizes
@@ -120,6 +121,24 @@ def test_writing_leaves_the_weights_alone(trained: LoadedRun, quantization: str,
     differences = [each for row in log_prob_differences(model, rounded, SOURCES, TARGETS).values() for each in row]
     assert sum(differences) / len(differences) <= BOUNDS[quantization]
     assert quantization == "float32" or max(differences) > ROUNDING, "it is rounded"
+
+
+def test_a_gpu_that_cannot_be_used_is_no_damage(
+    trained: LoadedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exported(trained, tmp_path / "out")
+    translator = ctranslate2.Translator
+
+    def on_full_gpu(folder: str, device: str, **options: object) -> ctranslate2.Translator:
+        if device == "cuda":
+            raise RuntimeError("CUDA failed with error out of memory")
+        return translator(folder, device=device, **options)
+
+    monkeypatch.setattr(ctranslate2, "Translator", on_full_gpu)
+    message = r"^CTranslate2 cannot use the GPU \(CUDA failed .*\): add device=cpu, or use engine=torch\.$"
+    with pytest.raises(Mistake, match=message) as raised:
+        CTranslate2Model(tmp_path / "out", trained.tokenizers, "cuda", threads=1)
+    assert not isinstance(raised.value, DamagedExport)
 
 
 def search(model: LoadedRun, out: Path, beam: BeamSearch, prefixes: list[list[int]] | None = None) -> list[list[list]]:

@@ -21,7 +21,7 @@ import nmt
 from nmt.commands.export import export
 from nmt.config.job import Job
 from nmt.config.schema import ContextSettings
-from nmt.errors import Mistake
+from nmt.errors import CheckFailed, Mistake
 from nmt.exports import page_export, page_file
 from nmt.exports.page_export import page_text
 from nmt.exports.page_file import PageRun, page_data
@@ -77,6 +77,24 @@ def test_the_command_writes_a_page_and_compares_it(
     assert re.match(r"Compared on 7 sentences \(\d+ pieces\): .* The page is 0\.\d MB\.\nlab\.html\n$", printed)
     with pytest.raises(Mistake, match=r"^out is lab.html, which exists: choose another file, or overwrite=true"):
         export(job("export", run_dir=str(run), format="page", out="lab.html"))
+
+
+def test_a_page_that_computes_nan_is_refused(
+    run: Path, job: Callable[..., Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if shutil.which("node") is None:
+        pytest.skip("Node.js is not installed to compare a page in.")
+
+    def answers(node: str, data: bytes, questions: list[tuple[str, dict[str, Any]]]) -> list[Any]:
+        return [
+            [None] * (len(question["target_ids"]) + 1) if method == "score" else [{"text": ""}]
+            for method, question in questions
+        ]
+
+    monkeypatch.setattr("nmt.exports.page_export.answers_in_node", answers)
+    with pytest.raises(CheckFailed, match=r"computes NaN or infinity\. Nothing was written\."):
+        export(job("export", run_dir=str(run), format="page", out="lab.html"))
+    assert not Path("lab.html").exists()
 
 
 def test_a_run_whose_tokenizer_has_other_settings_is_refused(
@@ -344,6 +362,8 @@ def test_what_a_page_cannot_hold_is_refused(
         r"^quantization is int16, but with format=page it must be float32 or int8.$", out="a.html", quantization="int16"
     )
     Path("folder.html").mkdir()
+    Path("link.html").symlink_to("lab.html")
+    refused(r"^out is link.html, which is a symbolic link to .*lab\.html: name the file itself\.$", out="link.html")
     for folder in ("folder.html", "."):
         refused(rf"^out is {re.escape(folder)}, which is a folder, but format=page writes one file", out=folder)
     os.mkfifo("pipe.html")

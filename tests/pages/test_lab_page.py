@@ -515,6 +515,21 @@ def test_a_cell_is_dragged(page: Any) -> None:
     page.wait_for_function("() => document.querySelector('#changes li').textContent.includes('= 0.35')")
 
 
+def test_weight_is_never_given_to_a_column_that_the_row_cannot_see(page: Any) -> None:
+    page.locator("#site").select_option("decoder_self")
+    page.locator("#layer").select_option("0")
+    page.locator("#head").select_option("0")
+    ready(page)
+    cell(page, 2, 0).click()
+    press(page, "All weight here")
+    page.locator("#changed svg").wait_for()
+    page.locator("#weight").fill("0.5")
+    edited = "#changed .cell[data-row='2'][data-column='0']"
+    page.wait_for_function("place => document.querySelector(place).dataset.tip.endsWith('0.500')", arg=edited)
+    row = [title for title in tips(page.locator("#changed .cell[data-row='2']")) if re.search(r"\d\.\d{3}$", title)]
+    assert sum(float(title[-5:]) for title in row) == pytest.approx(1, abs=0.002)
+
+
 def test_temperature_normalizer_and_window_of_a_layer(page: Any) -> None:
     page.locator("#layer-box summary").click()
     before = max(numbers(page, "intact"))

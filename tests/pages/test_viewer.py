@@ -14,7 +14,8 @@ from viewed_sentences import EVIL_SOURCE, cross, sentence, written
 
 from nmt.errors import Mistake
 from nmt.maps.attention_map import EOS, SentenceMaps
-from nmt.pages.viewer import ViewedRun, write_viewer
+from nmt.maps.map_files import write_maps
+from nmt.pages.viewer import ViewedRun, viewed_runs, write_viewer
 
 
 def index_of(page: str) -> dict[str, Any]:
@@ -125,3 +126,22 @@ def test_a_sentence_that_comes_twice_is_a_bug_of_the_caller(tmp_path: Path) -> N
         write_viewer(tmp_path / "a.html", [ViewedRun("a run", [sentence(1), sentence(1)])])
     assert not isinstance(raised.value, Mistake)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_sentence_without_spaces_has_a_label_too(tmp_path: Path) -> None:
+    pieces = [f"▁{'我们' * 20}", "昨天" * 20]
+    page = written(tmp_path / "viewer.html", sentence(1, pieces))
+    [label] = [item["text"] for run in index_of(page)["runs"] for item in run["sentences"]]
+    assert label.startswith("我们")
+    assert label.endswith(" …")
+    assert len(label) <= 60
+
+
+def test_the_same_text_in_different_pieces_is_no_difference(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    site = {"layers": 2, "heads": 3, "rows": "target", "columns": "source"}
+    folders = [
+        write_maps(tmp_path / name, [sentence(1, pieces)], {"cross": site}, {"run_dir": name, "lines": 1})
+        for name, pieces in {"a": ["▁café"], "b": ["▁caf", "<0xC3>", "<0xA9>"]}.items()
+    ]
+    viewed_runs(folders)
+    assert caplog.text == ""

@@ -16,6 +16,8 @@ from nmt.decoding.binding import Algorithm, bind
 from nmt.decoding.sampling import Sampling
 from nmt.decoding.translator import Translator
 from nmt.errors import CheckFailed, Mistake
+from nmt.insight.attribution_maps import attribution_maps
+from nmt.insight.forced_maps import IdPair, forced_maps
 from nmt.models import VocabularySizes
 from nmt.runs.directory import RunDirectory
 from nmt.runs.forced_batches import log_probs_of_ids
@@ -145,3 +147,19 @@ def test_a_line_that_fills_the_memory_is_named(
     expected = "longest line, line 2, has 3 pieces: shorten that line, or lower batch_tokens"
     with pytest.raises(CheckFailed, match=expected):
         log_probs_of_ids([untrained()], [[4], [5, 6]], [[4], [5, 6, 7]], batch_tokens=100)
+
+
+@pytest.mark.parametrize("maps", ["attention", "attribution"])
+def test_maps_that_fill_the_memory_are_a_sentence(
+    untrained: Callable[..., LoadedRun], monkeypatch: pytest.MonkeyPatch, maps: str
+) -> None:
+    def full(*arguments: Any, **options: Any) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    run, pairs = untrained(), [IdPair(1, 1, [4, 5], [5]), IdPair(2, 1, [6], [7])]
+    monkeypatch.setattr(type(run.model), "forward", full)
+    found = forced_maps(run, pairs, 100) if maps == "attention" else attribution_maps(run, pairs, 100, full)
+    with pytest.raises(
+        CheckFailed, match=r"^Out of memory while .* a batch of 2 pairs of up to \d pieces: lower batch_"
+    ):
+        next(found)
