@@ -1,4 +1,4 @@
-"""Names of runs."""
+"""Short names of paths."""
 
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from nmt.names import distinct_names
         (["runs/demo"], ["demo"]),
         (["runs/luong_dot/seed1"], ["luong_dot/seed1"]),
         (["runs/luong_dot/seed1_average"], ["luong_dot/seed1_average"]),
+        (["runs/scorers/seed=1", "runs/scorers/seed=2"], ["scorers/seed=1", "scorers/seed=2"]),
         (["runs/demo", "runs/luong/seed1"], ["demo", "luong/seed1"]),
         (["en/luong/seed1", "vi/luong/seed1"], ["en/luong/seed1", "vi/luong/seed1"]),
         (["a/one", "b/one"], ["a/one", "b/one"]),

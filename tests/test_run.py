@@ -190,8 +190,8 @@ def test_its_repr_says_what_is_loaded(run: Run) -> None:
         ({"beam_size": 100000}, r"search\.beam_size is 100000; it must be between 1 \(greedy search\) and 1000"),
         (
             {"constraints": {"min_length": 100000}},
-            r"min_length is 100000, above the usual maximum of even the longest source: 256 pieces x max_length_ratio "
-            r"\+ max_length_offset = 259\. Use at most 259",
+            r"min_length is 100000, but max_length_ratio x 256 source pieces \+ max_length_offset is only 259: use at "
+            "most 259, or raise max_length_ratio",
         ),
     ],
 )

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from nmt.commands.draw_attention_settings import DrawAttentionSettings
 from nmt.config.job import Job
@@ -32,7 +31,8 @@ def draw_attention(job: Job[DrawAttentionSettings]) -> None:
         )
     folders = [MapFolder(path) for path in paths]
     if len(folders) == 1 and not films:
-        drawing = _drawing(folders[0], job)
+        sites = folders[0].manifest["sites"]
+        drawing = Drawing(sites=sites, formats=settings.formats, **settings.drawing_of(sites, job.given))
         if "alignments" in settings.formats and "cross" not in drawing.sites:
             raise Mistake(
                 f"formats includes alignments, but {folders[0].path} has no maps of cross attention: leave alignments "
@@ -47,14 +47,6 @@ def draw_attention(job: Job[DrawAttentionSettings]) -> None:
             print(line)
     else:
         _draw_together(folders, films, job)
-
-
-def _drawing(folder: MapFolder, job: Job[DrawAttentionSettings], **changes: Any) -> Drawing:
-    """How to draw the maps of a folder. Maps without cross attention are drawn at all their sites by default."""
-    options = {**job.settings.drawing, **changes}
-    if "site" not in job.given and "cross" not in folder.manifest["sites"]:
-        options["site"] = "all"
-    return Drawing(sites=folder.manifest["sites"], formats=job.settings.formats, **options)
 
 
 def _draw_together(folders: list[MapFolder], films: Sequence[str], job: Job[DrawAttentionSettings]) -> None:
@@ -91,11 +83,13 @@ def _draw_together(folders: list[MapFolder], films: Sequence[str], job: Job[Draw
         shown = f"files that show the {len(folders)} folders of maps" if len(folders) > 1 else "film"
         raise Mistake(f"out is not given; name a folder for the {shown}.")
     drawings = []
+    sites_of_all = set.intersection(*(set(folder.manifest["sites"]) for folder in folders))
     if pictures or films:
         for folder in folders:
             # The layer and head choose among the maps of attention: an attribution has only one.
             one_map = {"layer": None, "head": None} if "method" in folder.manifest["made_from"] else {}
-            drawings.append(_drawing(folder, job, **one_map))
+            options = settings.drawing_of(sites_of_all, job.given) | one_map
+            drawings.append(Drawing(sites=folder.manifest["sites"], formats=settings.formats, **options))
     out = _folder_without_other_maps(settings.out, None)
     if "viewer" in settings.formats:
         write_viewer(out / "viewer.html", viewed_runs(folders, settings.lines))

@@ -28,8 +28,8 @@ def export(job: Job[ExportSettings]) -> None:
     if settings.format == "page":
         if settings.source is not None and len({str(run.direction) for run in runs}) > 1:
             raise Mistake(
-                "source and reference have one direction, but the runs translate in several: leave both out, and each "
-                "run is compared on its own validation corpus."
+                "source and reference have one direction, but the runs translate in several directions: leave both "
+                "out, and each run is compared on its own validation corpus."
             )
         node = usable_node()
         if node is None and settings.source is not None:

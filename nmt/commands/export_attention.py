@@ -32,7 +32,7 @@ def export_attention(job: Job[ExportAttentionSettings]) -> None:
     """
     settings = job.settings
     paths = checked_paths(settings.input, settings.target, settings.out, overwrite=settings.overwrite, given=job.given)
-    run_dir, options = named_run(settings.run_dir), settings.drawing
+    run_dir = named_run(settings.run_dir)
     formats: list[str] = list(settings.formats)
     if RunDirectory(run_dir).pretrained:
         run: LoadedRun | LoadedEncoder = load_encoder(run_dir, settings.device)
@@ -41,15 +41,13 @@ def export_attention(job: Job[ExportAttentionSettings]) -> None:
         run, make_maps = load_run(run_dir, settings.device), forced_maps
     chosen = chosen_maps(described_sites(run.model), settings.sites, settings.layers)
     if "cross" not in chosen.sites:
-        if "site" not in job.given:
-            options["site"] = "all"
         # Alignments are links between a source and a target.
         if "formats" not in job.given:
             formats = [name for name in formats if name != "alignments"]
         elif "alignments" in formats:
             reason = f"{run_dir} has no targets" if settings.sites is None else "sites does not contain cross"
             raise Mistake(f"formats includes alignments, but {reason}: leave alignments out.")
-    drawing = Drawing(sites=chosen.sites, formats=formats, **options)
+    drawing = Drawing(sites=chosen.sites, formats=formats, **settings.drawing_of(chosen.sites, job.given))
     folder = export_maps(
         run,
         paths,

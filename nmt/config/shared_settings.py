@@ -1,7 +1,7 @@
 """Settings that several commands share: where sentences come from, how to search, which maps to make and draw."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -117,6 +117,10 @@ class DrawingSettings(LookSettings):
     def drawing(self) -> dict[str, Any]:
         """The arguments of nmt.maps.drawing.Drawing, except for the sites and formats."""
         return {key: getattr(self, key) for key in DrawingSettings.model_fields}
+
+    def drawing_of(self, sites: Collection[str], given: Collection[str]) -> dict[str, Any]:
+        """`drawing` for maps of these sites: all of them, if cross attention is not among them and no site is given."""
+        return self.drawing if "site" in given or "cross" in sites else {**self.drawing, "site": "all"}
 
 
 class MapFileSettings(Keys):

@@ -127,6 +127,12 @@ def corpus_files(prefix: str, direction: Direction) -> tuple[Path, Path]:
     return files
 
 
+def check_no_table(prefix: str, direction: Direction) -> None:
+    """Raises MissingFile for a held-out corpus that is a table, with the command that splits it."""
+    if is_table(prefix):
+        corpus_files(prefix, direction)
+
+
 def training_files(prefix: str, direction: Direction) -> tuple[Path, ...]:
     """The file of a table, or the source and the target file of a corpus. Raises Mistake if one is missing."""
     return (text_file(prefix),) if is_table(prefix) else corpus_files(prefix, direction)

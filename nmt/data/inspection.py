@@ -11,8 +11,8 @@ from nmt.data.language_checks import Check, swapped_check
 from nmt.data.seen_texts import SeenTexts
 from nmt.text import changes, normalize
 from nmt.text.normalize import without_punctuation
+from nmt.text.patterns import HTML_ENTITY, SENTENCE_END, UNSPACED_END, all_capitals
 from nmt.text.tone_marks import tone_mark_styles
-from nmt.text.written import HTML_ENTITY, SENTENCE_END, UNSPACED_END, all_capitals
 
 OLD_TONE_MARKS, NEW_TONE_MARKS = "old tone marks, as in hòa", "new tone marks, as in hoà"
 """Not defects by themselves, but a corpus should have only one of them."""

@@ -49,13 +49,12 @@ class ConstraintSettings:
         self.no_repeat_ngram = no_repeat_ngram
 
     def check_reachable(self, longest_source: int) -> None:
-        """Raises Mistake for a `min_length` above the usual maximum of even the longest source: surely a slip."""
+        """Raises Mistake if `min_length` exceeds max_length_ratio * S + max_length_offset for the longest source S."""
         most = int(longest_source * self.max_length_ratio + self.max_length_offset)
         if self.min_length > most:
             raise Mistake(
-                f"search.constraints.min_length is {self.min_length}, above the usual maximum of even the longest "
-                f"source: {longest_source} pieces x max_length_ratio + max_length_offset = {most}. Use at most {most}, "
-                "or raise max_length_ratio."
+                f"search.constraints.min_length is {self.min_length}, but max_length_ratio x {longest_source} source "
+                f"pieces + max_length_offset is only {most}: use at most {most}, or raise max_length_ratio."
             )
 
     def limit(self, source: int, fixed: int, max_target: int | None) -> int:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from nmt.text.written import SENTENCE_END, UNSPACED_END
+from nmt.text.patterns import SENTENCE_END, UNSPACED_END
 
 _SENTENCE_END = re.compile(f"{SENTENCE_END} |{UNSPACED_END}")
 _SPACE = re.compile(" ")

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
+from nmt.text.patterns import SENTENCE_END, all_capitals
 from nmt.text.tokenizer import Tokenizer
-from nmt.text.written import SENTENCE_END, all_capitals
 
 # "4)" "(5)" "[6]" "a)" "(b)" "C)", digits drawn as keys, and bullets such as "-" and "•". Not "(I)" or "(A)", which may
 # be words; and not ">", "+" or "#" before a number, which is then more than 5, plus 5 or number 5.

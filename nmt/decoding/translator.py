@@ -83,8 +83,8 @@ class Translator:
     verbatim: the model reads every line as it is; otherwise it reads the part that `translatable` chooses, which may
         depend on the code `source_language`, and the rest is copied.
 
-    Raises Mistake if a number is too small, for a min_length above the usual maximum of even the longest source, and
-    for more than one worker on a system that cannot fork or with `observe`.
+    Raises Mistake if a number is too small, for a min_length that is too long for every source, and for more than one
+    worker on a system that cannot fork or with `observe`.
     """
 
     def __init__(

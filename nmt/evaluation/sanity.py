@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from nmt.text.written import HTML_ENTITY
+from nmt.text.patterns import HTML_ENTITY
 
 # Without ! ? ; and :, because French has a space before them in plain text too.
 _DETACHED = re.compile(rf"(?<!\S)(?:[.,]|{HTML_ENTITY})(?!\S)")

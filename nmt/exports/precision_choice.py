@@ -146,7 +146,7 @@ def _measured_once(
     if measured := _kept(file):
         return measured
     shown = ", ".join(conditions.paths)
-    check_writable("cache_dir", file.parent)
+    check_writable("cache_dir/engines", file.parent)
     with making(file, task=f"measuring {shown}"):
         if measured := _kept(file):
             return measured

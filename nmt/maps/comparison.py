@@ -43,8 +43,8 @@ def draw_side_by_side(
     sites = [site for site in drawings[0].drawn_sites if all(site in drawing.drawn_sites for drawing in drawings)]
     if not sites:
         raise Mistake(
-            f"{folders[0].path} has maps at {', '.join(drawings[0].drawn_sites)}, and none of these sites is in all "
-            "other folders: name folders that share a site."
+            f"{folders[0].path} is drawn at {', '.join(drawings[0].drawn_sites)}, and none of these sites is drawn in "
+            "all other folders: choose another site, or name folders that share one."
         )
     target = subfolder(out, "pictures")
     names = _names_of(folders)

@@ -50,9 +50,9 @@ def engine_translator(
     receives every step of a search, if torch computes it. `workers` is the number of processes that search in
     parallel. With `verbatim`, the model reads every line as it is.
 
-    Raises Mistake for `minimum_bayes_risk` with a search that finds only one translation, for a min_length above the
-    usual maximum of even the longest source, for a search that the engine does not support, and for several workers on
-    a GPU or with `observe`.
+    Raises Mistake for `minimum_bayes_risk` with a search that finds only one translation, for a min_length that is
+    too long for every source, for a search that the engine does not support, and for several workers on a GPU or with
+    `observe`.
     """
     bound = engine.bind(search_config(run.settings.search, search or {}))
     if workers > 1 and engine.device != "cpu":

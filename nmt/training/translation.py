@@ -19,7 +19,7 @@ from nmt.config.trusted import check_storable
 from nmt.data.batch import collate
 from nmt.data.corpus import (
     check_files,
-    corpus_files,
+    check_no_table,
     corpus_hashes,
     file_pair,
     matching_prefixes,
@@ -98,8 +98,8 @@ class Translation(TrainingKind[RunSettings, Seq2Seq]):
 
     def corpora(self, settings: RunSettings, cache_dir: Path) -> "ParallelCorpora":
         corpora = parallel_corpora(settings)
-        for prefix in filter(is_table, corpora.held_out):
-            corpus_files(prefix, corpora.direction)  # refuses it: only data.train can name a table
+        for prefix in corpora.held_out:
+            check_no_table(prefix, corpora.direction)
         check_files(corpora.prefixes, corpora.direction, cache_dir)
         check_boundaries(settings, cache_dir)
         return corpora

@@ -106,7 +106,7 @@ def test_a_terminal_gets_another_form_than_files_and_pipes(
     assert "|:--" in (tmp_path / "out" / "comparison.md").read_text(encoding="utf-8")
 
 
-def test_a_folder_stands_for_the_finished_runs_in_it_and_each_run_is_compared_once(
+def test_a_folder_means_the_finished_runs_in_it_and_each_run_is_compared_once(
     trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("a", "b", "unfinished"):

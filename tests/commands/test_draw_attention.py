@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 from attention_runs import export, job
+from jobs import job_of
 
+from nmt.cli.compose import configuration
 from nmt.commands.attribute import attribute
 from nmt.commands.draw_attention import draw_attention
 from nmt.errors import Mistake
@@ -35,6 +37,13 @@ def test_maps_without_cross_attention_are_drawn_at_their_sites(
     draw_attention(job("draw_attention", maps=folder, formats=["svg"], lines=[3]))
     draw_attention(job("draw_attention", maps=[folder, folder], formats=["svg"], lines=[3], out=str(tmp_path / "both")))
     assert [Path(line).name for line in capsys.readouterr().out.split()] == ["00003.encoder_self.svg"] * 2
+    both = str(export("maps_transformer", tmp_path / "two_sites", sites=["encoder_self", "cross"], formats=[]).path)
+    capsys.readouterr()
+    draw_attention(job("draw_attention", maps=[both, folder], formats=["svg"], lines=[3], out=str(tmp_path / "mixed")))
+    assert [Path(line).name for line in capsys.readouterr().out.split()] == ["00003.encoder_self.svg"]
+    given = job_of("draw_attention", {**configuration("draw_attention", []), "maps": folder}, given=("site",))
+    with pytest.raises(Mistake, match="There is no attention at site 'cross', only at encoder_self"):
+        draw_attention(given)
 
 
 def test_a_map_too_wide_for_the_page_is_skipped_with_a_warning(

@@ -363,6 +363,8 @@ def test_a_missing_or_newer_package_is_one_sentence(monkeypatch: pytest.MonkeyPa
         match=r"needs the package ctranslate2, which is not installed; run pip install .*'\.\[ctranslate2\]'",
     ):
         extras.check_extra("ctranslate2")
+    monkeypatch.setattr(extras, "CONFIGS", Path("site-packages/nmt/_configs"))
+    assert extras.install_command("hugging_face") == "pip install 'nmt-attention[hugging-face]'"
 
 
 @pytest.mark.parametrize("format", ["ctranslate2", "hugging_face", "argos"])

@@ -19,13 +19,14 @@ from watched_page import tips, watched_page
 
 import nmt
 from nmt.commands.export import export
+from nmt.config.direction import Direction
 from nmt.config.job import Job
 from nmt.config.schema import ContextSettings
 from nmt.errors import CheckFailed, Mistake
 from nmt.exports import page_export, page_file
 from nmt.exports.page_export import page_text
 from nmt.exports.page_file import PageRun, page_data
-from nmt.runs.load import load_run
+from nmt.runs.load import LoadedRun, load_run
 from nmt.text import Tokenizer
 from nmt.text.tokenizer import _OPTIONS
 
@@ -77,6 +78,31 @@ def test_the_command_writes_a_page_and_compares_it(
     assert re.match(r"Compared on 7 sentences \(\d+ pieces\): .* The page is 0\.\d MB\.\nlab\.html\n$", printed)
     with pytest.raises(Mistake, match=r"^out is lab.html, which exists: choose another file, or overwrite=true"):
         export(job("export", run_dir=str(run), format="page", out="lab.html"))
+
+
+def test_pairs_of_one_direction_are_not_for_runs_of_two(
+    run: Path, job: Callable[..., Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def opened(folder: Path, device: str) -> LoadedRun:
+        loaded = load_run(run, device)
+        if folder.name == "run":
+            return loaded
+        opposite = loaded.settings.model_copy(update={"direction": Direction("vi", "en")})
+        return loaded._replace(settings=opposite)
+
+    monkeypatch.setattr("nmt.commands.export.load_run", opened)
+    files = {"source": "valid.en", "reference": "[valid.vi]"}
+    with pytest.raises(Mistake, match="but the runs translate in several directions: leave both out, and each run is"):
+        export(job("export", run_dirs="[run,other]", format="page", out="lab.html", **files))
+
+
+def test_without_node_the_pairs_are_not_used(
+    run: Path, job: Callable[..., Job], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    files = {"source": "valid.en", "reference": "[valid.vi]"}
+    export(job("export", run_dir=str(run), format="page", out="lab.html", **files))
+    assert "valid.en and valid.vi are not used without Node.js." in caplog.text
 
 
 def test_a_page_that_computes_nan_is_refused(

@@ -528,6 +528,30 @@ def test_weight_is_never_given_to_a_column_that_the_row_cannot_see(page: Any) ->
     page.wait_for_function("place => document.querySelector(place).dataset.tip.endsWith('0.500')", arg=edited)
     row = [title for title in tips(page.locator("#changed .cell[data-row='2']")) if re.search(r"\d\.\d{3}$", title)]
     assert sum(float(title[-5:]) for title in row) == pytest.approx(1, abs=0.002)
+    cell(page, 0, 0).click()
+    page.locator("#weight").fill("0.4")
+    only = "#changed .cell[data-row='0'][data-column='0']"
+    page.wait_for_function("place => document.querySelector(place).dataset.tip.endsWith('0.400')", arg=only)
+    others = tips(page.locator("#changed .cell[data-row='0']"))[1:]
+    assert all(title.endswith("so the weight is always 0.") for title in others)
+
+
+def test_a_row_sees_itself_unless_it_is_one_of_an_lstmn(page: Any, address: str) -> None:
+    page.locator("#site").select_option("decoder_self")
+    ready(page)
+    cell(page, 0, 0).click()
+    press(page, "Block at every step")
+    page.locator("#changed svg").wait_for()
+    assert "always 0" not in tips(page.locator("#changed .cell[data-row='1'][data-column='1']"))[0]
+    described = {**page.request.get(f"{address}/v1/runs/maps_transformer").json(), "model": "Luong"}
+    page.route("**/v1/runs/maps_transformer", lambda route: route.fulfill(json=described))
+    page.reload()
+    ready(page)
+    for site in ("decoder_self", "encoder_self"):
+        page.locator("#site").select_option(site)
+        row = [title for column in range(3) for title in tips(cell(page, 1, column))]
+        assert [title.endswith("is always 0.") for title in row] == [False, True, True]
+    assert "sees only what comes before it, so its weight on" in row[1]
 
 
 def test_temperature_normalizer_and_window_of_a_layer(page: Any) -> None:

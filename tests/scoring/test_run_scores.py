@@ -116,20 +116,21 @@ def test_scores_that_were_changed_are_not_used(
     assert re.search(message, warning), warning
 
 
+CHANGED: dict[str, Any] = {
+    "search": {"beam_size": 7},
+    "batch_tokens": 17,
+    "max_source_tokens": 9,
+    "minimum_bayes_risk": True,
+    "engine": Engine("other", "float32", "cpu", None, None, print, print),  # type: ignore[arg-type]
+    "verbatim": True,
+}
+
+
 @pytest.mark.unchecked  # an engine without functions
-@pytest.mark.parametrize(
-    "options",
-    [
-        TranslationOptions(search={"beam_size": 7}),
-        TranslationOptions(batch_tokens=17),
-        TranslationOptions(max_source_tokens=9),
-        TranslationOptions(minimum_bayes_risk=True),
-        TranslationOptions(engine=Engine("other", "float32", "cpu", None, None, print, print)),  # type: ignore[arg-type]
-        TranslationOptions(verbatim=True),
-    ],
-)
+@pytest.mark.parametrize("name", TranslationOptions._fields)
 def test_every_option_of_the_translation_is_among_the_conditions(
-    evaluated: tuple[LoadedRun, TestSet], options: TranslationOptions
+    evaluated: tuple[LoadedRun, TestSet], name: str
 ) -> None:
     run, test_set = evaluated
-    assert conditions([run], test_set, options)["made_with"] != conditions([run], test_set)["made_with"]
+    changed = conditions([run], test_set, TranslationOptions(**{name: CHANGED[name]}))
+    assert changed["made_with"] != conditions([run], test_set)["made_with"]

@@ -15,6 +15,7 @@ import { labelsOf, sameLabels, spansOf } from "./words.js";
  * @property {number} most the largest weight
  * @property {[string, string]} [names] what rows and columns are
  * @property {(row: number, column: number) => boolean} [isBlocked] whether the row's step cannot see the column
+ * @property {"blocked" | "blockedByItself"} [whyBlocked] the label that says why
  * @property {number[] | null} [centers] of a local window, as a column for each row
  */
 
@@ -91,16 +92,16 @@ export function strongest(weights, labels, count, least) {
 }
 
 /**
- * A row of weights in which the chosen columns sum to `total`, and the others share the rest in the same proportions. If
- * they have no weight now, they share it as in `before`, in which a column that the row cannot see has none.
- * @param {number[]} row @param {number[]} columns @param {number} total @param {number[]} before
+ * A row of weights in which the chosen columns sum to `total`, and the others share the rest in the same proportions, or
+ * in those of the first of `instead` where they have any weight. If there is none, the rest is lost.
+ * @param {number[]} row @param {number[]} columns @param {number} total @param {number[][]} instead
  */
-export function reweighted(row, columns, total, before = row) {
+export function reweighted(row, columns, total, ...instead) {
   const chosen = new Set(columns);
   const sumOf = (/** @type {number[]} */ weights, /** @type {boolean} */ wanted) => weights.reduce((sum, weight, i) => sum + (chosen.has(i) === wanted ? weight : 0), 0);
-  const shares = sumOf(row, false) > 0 ? row : before;
-  const inside = sumOf(row, true), outside = sumOf(shares, false), others = row.length - columns.length;
+  const inside = sumOf(row, true), shares = [row, ...instead].find((weights) => sumOf(weights, false) > 0) ?? row;
+  const outside = sumOf(shares, false);
   return row.map((weight, i) => chosen.has(i)
     ? (inside > 0 ? weight * total / inside : total / columns.length)
-    : (outside > 0 ? shares[i] * (1 - total) / outside : (1 - total) / others));
+    : (outside > 0 ? shares[i] * (1 - total) / outside : 0));
 }

@@ -37,11 +37,11 @@ export function forgetAnswers() {
 export const isCurrent = () => answers.intact !== null && subject.run === state.run && subject.source === state.text;
 
 /** The selected map of a translation, if its run has the selected site. @param {Translation | null} translation */
-export function shownMap(translation, layer = state.layer, head = state.head) {
+export function shownMap(translation, layer = state.layer, head = state.head, run = subject.run) {
   const maps = translation?.maps[state.site]; // a run may lack the site that the other one has
-  return maps ? selectedMap(maps, layer, head) : null;
+  return maps ? selectedMap(maps, layer, head, state.unit, run) : null;
 }
-export const mapOfSecond = (/** @type {Translation | null} */ translation) => shownMap(translation, state.otherLayer, state.otherHead);
+export const mapOfSecond = (/** @type {Translation | null} */ translation) => shownMap(translation, state.otherLayer, state.otherHead, subject.second);
 
 /** @returns {Record<string, LabMap | null>} */
 export const shownMaps = () => ({ intact: shownMap(answers.intact), changed: shownMap(answers.changed), other: mapOfSecond(answers.other) });

@@ -53,15 +53,15 @@ function edit(kind, says, changes, place = selectedPlace()) {
 
 /**
  * Gives a cell this weight in each selected layer and head; the other cells of its row share the rest in proportion to
- * their weights in `map`, or in the map without changes, `intact`, if they have none. This becomes the row's only
- * change. A word stands for all its pieces.
+ * their weights in `map`, or else in the map without changes, `intact`. This becomes the row's only change. A word
+ * means all its pieces.
  * @param {LabMap} map @param {number} row @param {number} column @param {number} weight @param {LabMap} intact
  */
 export function setWeight(map, row, column, weight, intact = map) {
   const columns = range(map.columnSpans[column]);
   const changes = range(map.rowSpans[row]).flatMap((step) => map.rowsOf(step).map(({ layer, head, weights }, i) => ({
     site: state.site, layer, head, steps: [step], way: "weights",
-    weights: reweighted(weights, columns, weight, intact.rowsOf(step)[i].weights).map((value) => Number(value.toFixed(6))),
+    weights: reweighted(weights, columns, weight, intact.rowsOf(step)[i].weights, map.visible(step)).map((value) => Number(value.toFixed(6))),
   })));
   edit(`row ${map.rowSpans[row].join("-")}`, ["isWeight", spoken(map, row, column), weight.toFixed(2)], changes);
 }
@@ -189,7 +189,7 @@ function describe(map, row, column, changed) {
   if (!map) return "";
   const predicts = state.site !== "encoder_self";
   if (row !== null && column !== null) {
-    if (map.isBlocked(row, column)) return label("blocked", quoted(map.rows[row]), quoted(map.columns[column]));
+    if (map.isBlocked(row, column)) return label(map.whyBlocked, quoted(map.rows[row]), quoted(map.columns[column]));
     const weight = label(predicts ? "weightPredicting" : "weight", quoted(map.rows[row]), quoted(map.columns[column]), decimal(map.weights[row][column], 3));
     return changed ? `${weight} ${label("now", decimal(changed.weights[row][column], 3))}` : weight;
   }

@@ -168,7 +168,7 @@ export function preview(weight) {
   const map = shownMap(answers.intact), now = shownMap(answers.forced ?? answers.intact), { row, column, of } = state;
   if (!map || !now || row === null || column === null || of !== "intact" || now.isBlocked(row, column)) return;
   for (const old of element.intact.querySelectorAll(".readout")) old.remove(); // the weight that the cell had
-  intactDrawing?.repaint(map.weights.map((line, r) => r === row ? reweighted(now.weights[r], [column], weight, line) : line), mostOf(shownMaps()));
+  intactDrawing?.repaint(map.weights.map((line, r) => r === row ? reweighted(now.weights[r], [column], weight, line, line.map((_, c) => now.isBlocked(r, c) ? 0 : 1)) : line), mostOf(shownMaps()));
 }
 
 /** Gives the selected cell this weight. @param {number} weight */

@@ -38,6 +38,12 @@ export async function describe(run) {
   }
 }
 
+/** Whether a row at the selected site sees only what comes before it, as in an LSTMN: only the Transformer's rows see themselves. @param {string} run */
+export function seesOnlyPast(run) {
+  const model = descriptions.get(run)?.model;
+  return model !== undefined && model !== "Transformer" && state.site.endsWith("_self");
+}
+
 /** What a known run is at the selected site, in a sentence. @param {string} run */
 export function aboutRun(run) {
   const description = descriptions.get(run), site = description?.sites[state.site];

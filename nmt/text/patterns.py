@@ -1,12 +1,12 @@
-"""What can be seen in written text without knowing its words."""
+"""Patterns of punctuation, HTML entities and capitals."""
 
-CLOSERS = r"[\"')\]”’»」』）]*"
-SENTENCE_END = rf"[.!?…؟۔।]{CLOSERS}"
+_CLOSERS = r"[\"')\]”’»」』）]*"
+SENTENCE_END = rf"[.!?…؟۔।]{_CLOSERS}"
 """A regular expression for the punctuation at the end of a sentence, with the quotes and brackets that it closes.
 
-A sentence ends here only before a space or at the end of the text: 3.14 has none.
+It ends a sentence only before a space or at the end of the text, so not in 3.14.
 """
-UNSPACED_END = rf"[。！？]{CLOSERS}"
+UNSPACED_END = rf"[。！？]{_CLOSERS}"
 """The same for scripts without spaces between sentences: a sentence ends wherever it occurs."""
 HTML_ENTITY = r"&(?:\w+|#\d+|#[xX][\da-fA-F]+);"
 """A regular expression for a character in HTML's spelling, such as &quot; or &#x27;."""
