@@ -193,3 +193,8 @@ def test_the_direction_is_swapped(page: Any) -> None:
     assert page.locator("#run").input_value() == "vi-en"
     ready(page)
     assert page.locator("#answer .translation").text_content() == "We drink tea."
+    assert page.locator("#heard").text_content() == "We drink tea.", "for a screen reader"
+    page.locator("#text").fill("We drink coffee.")
+    page.locator("#swap").click()
+    page.wait_for_function("() => document.getElementById('run').value === 'en-vi'")
+    assert page.locator("#text").input_value() == "We drink coffee.", "what was typed stays"

@@ -83,8 +83,18 @@ export function listenToTable(container) {
   });
 }
 
-/** Whether a text could be copied: a page loaded from another machine without TLS has no access to the clipboard. @param {string} text */
-export const copied = (text) => (navigator.clipboard ? navigator.clipboard.writeText(text) : Promise.reject()).then(() => true, () => false);
+/** Whether a text could be copied. A page loaded from another machine without TLS has no access to the clipboard, but an old command works there. @param {string} text */
+export async function copied(text) {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text).then(() => true, () => false);
+  const focused = document.activeElement, field = make("textarea", { readonly: "" }, text);
+  Object.assign(field.style, { position: "fixed", top: "0", opacity: "0" });
+  document.body.append(field);
+  /** @type {HTMLTextAreaElement} */ (/** @type {unknown} */ (field)).select();
+  const isCopied = document.execCommand("copy");
+  field.remove();
+  if (focused instanceof HTMLElement) focused.focus({ preventScroll: true });
+  return isCopied;
+}
 
 /** Lets the Tab key reach a text that is longer than its place, so that the keyboard can scroll it. @param {HTMLElement} item */
 export function reachIfLong(item) {

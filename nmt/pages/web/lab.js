@@ -2,15 +2,16 @@
 // The lab's page from top to bottom: it asks for a sentence's translation, shows it with its maps, and asks again after
 // each change.
 
-import { flushAnchor } from "./address.js";
+import { flushAnchor, readAnchor } from "./address.js";
 import { darkness } from "./colors.js";
 import { button, clamp, copied, element, fitHeight, hasModifier, part } from "./dom.js";
 import { Refused, Unreachable } from "./engine/interface.js";
 import { fillLabels, label } from "./i18n.js";
-import { answers, isCurrent, search, shownMap } from "./lab/answers.js";
+import { answers, isCurrent, search } from "./lab/answers.js";
 import { engine, isOutdated, latest, patiently, stop } from "./lab/asking.js";
 import { drawAttribution, fitAttribution, listenToAttribution, showAttribution } from "./lab/attribution.js";
 import { fillRuns, fitChoices, keepChoices, setText } from "./lab/choices.js";
+import { languageOf } from "./lab/direction.js";
 import { listenToDownloads } from "./lab/downloads.js";
 import { listenToFiles } from "./lab/file.js";
 import { watched } from "./lab/growing.js";
@@ -24,11 +25,11 @@ import { draw, inspect, preview, select, weigh } from "./lab/results.js";
 import { oppositeOf, runNamed, runs } from "./lab/runs.js";
 import { listenToShare } from "./lab/share.js";
 import { answerSignals } from "./lab/signals.js";
-import { hasChanges, keptIds, readAddress, state, subject, unchanged, writeAddress } from "./lab/state.js";
+import { hasChanges, keptIds, linkLanguage, readAddress, state, subject, unchanged, writeAddress } from "./lab/state.js";
 import { complain, say } from "./lab/status.js";
 import { listenToSteps } from "./lab/steps.js";
 import { fillGlossary, withTerm } from "./lab/terms.js";
-import { listenToTranslation } from "./lab/translation.js";
+import { closeMenu, listenToTranslation } from "./lab/translation.js";
 import { listenToTries } from "./lab/tries.js";
 import { language, otherLanguage } from "./language.js";
 import { choiceOf } from "./map.js";
@@ -71,11 +72,16 @@ async function refresh(isDropped = false) {
   // Controls of the previous sentence or run would change the new translation.
   setInert(answers.intact !== null && !isCurrent());
   element.answer.classList.remove("typed");
-  if (!isCurrent()) showAttribution(null);
+  if (!isCurrent()) {
+    showAttribution(null);
+    element.heard.textContent = "";
+  }
   element.status.classList.remove("error");
   element.asking.append(element.status);
   for (const field of document.querySelectorAll("#text, input[type=number]")) field.removeAttribute("aria-invalid");
-  element.status.textContent = label(state.text.trim() ? "waiting" : "empty");
+  if (!state.text.trim()) element.status.textContent = label("empty");
+  else if (coarse.matches) element.status.replaceChildren(`${label("waiting")} `, button(label("cancel"), cancel));
+  else element.status.textContent = `${label("waiting")} ${label("escStops")}`;
   try {
     await current(fitChoices());
     const { run, second, text: source } = state, kept = keptIds();
@@ -196,7 +202,8 @@ function listenToChoices() {
   on("run", ({ value }) => {
     state.run = value;
     // A sentence in another language is no sentence for this run.
-    const isReadable = runNamed(value)?.source === element.text.lang;
+    const source = runNamed(value)?.source, typed = element.text.value;
+    const isReadable = source === element.text.lang || typed !== state.text || languageOf(typed) === source;
     fillRuns();
     const first = fillExamples();
     if (isReadable && element.text.value.trim()) begin(element.text.value);
@@ -259,7 +266,11 @@ function listenToPage() {
     if (element.text.value === state.text) refresh();
     else begin(element.text.value, state.locks);
   });
-  element.swap.addEventListener("click", () => { translateBack(isCurrent() ? answers.intact?.text ?? "" : ""); });
+  element.swap.addEventListener("click", () => {
+    const { value } = element.text;
+    // A sentence that has not been translated stays: it may be in the other language.
+    translateBack(value.trim() && (value !== state.text || !isCurrent()) ? value : answers.intact?.text ?? "");
+  });
   element.text.addEventListener("input", () => {
     const isTyped = element.text.value !== state.text && element.text.value.trim() !== "";
     element.answer.classList.toggle("typed", isTyped);
@@ -290,15 +301,22 @@ function listenToPage() {
   addEventListener("hashchange", () => { restore(); });
   document.addEventListener("keydown", (event) => {
     if (hasModifier(event)) return;
-    const { key } = event, { row, column } = state;
+    const { key } = event;
     if (key === "Escape" && element.results.ariaBusy === "true" && !element.share.open) {
       cancel();
       return;
     }
-    if (key === "Escape" && answers.intact && !element.share.open) select({ row: null, column: null }, "intact");
-    const now = row === null || column === null ? undefined : shownMap(answers.forced ?? answers.intact)?.weights[row]?.[column];
+    if (key === "Escape" && answers.intact && !element.share.open) {
+      closeMenu();
+      select({ row: null, column: null }, "intact");
+    }
     const isOnMap = event.target instanceof Element && event.target.closest("#intact");
-    if ((key === "+" || key === "-") && isOnMap && now !== undefined) weigh(clamp(now + (key === "+" ? 0.1 : -0.1), 1));
+    if ((key === "+" || key === "-") && isOnMap && !element["weight-box"].hidden) {
+      const weight = clamp(Number(element.weight.value) + (key === "+" ? 0.1 : -0.1), 1);
+      element.weight.value = weight.toFixed(2); // the next press goes on from here
+      preview(weight);
+      weigh(weight);
+    }
   });
 }
 
@@ -332,6 +350,8 @@ async function start() {
   for (const [id, name] of Object.entries(groups)) element[id].setAttribute("aria-label", label(name));
   element.language.textContent = label("other");
   element.language.lang = otherLanguage;
+  linkLanguage(readAnchor());
+  if (coarse.matches) part(element["weight-box"], "span").textContent = label("weightAlone"); // a touch drags nothing
   fillGlossary();
   part(element["alternatives-box"], "h2").replaceChildren(...withTerm(label("alternatives"), label("pieces"), "aboutPieces"));
   element.beam.dataset.name = label("beam");

@@ -128,7 +128,7 @@ function say(text, { isBusy = false, isError = false, isCanceled = false } = {})
   section.hidden = false;
   section.ariaBusy = String(isBusy);
   element["attribution-wait"].hidden = !isBusy;
-  element["attribution-again"].hidden = !isCanceled;
+  element["attribution-again"].hidden = !isCanceled && !isError;
   element["attribution-percent"].textContent = "";
   verdict.classList.toggle("error", isError);
   verdict.textContent = text;

@@ -2,7 +2,7 @@
 // What can be saved of the page: its maps as a picture or as numbers.
 
 import { onPaper } from "../colors.js";
-import { element } from "../dom.js";
+import { element, part } from "../dom.js";
 import { answers, search, shownMaps } from "./answers.js";
 import { drawAttribution, shownAttribution } from "./attribution.js";
 import { draw } from "./results.js";
@@ -55,8 +55,16 @@ export function listenToDownloads() {
     });
   }
   // A menu closes when something is chosen, or something else is clicked.
-  document.addEventListener("click", ({ target }) => {
-    const menu = element["save-menu"];
-    if (target instanceof Element && menu.open && !target.closest("summary")) menu.open = false;
+  const menu = element["save-menu"];
+  const close = () => {
+    const hadFocus = menu.contains(document.activeElement);
+    menu.open = false;
+    if (hadFocus) part(menu, "summary").focus({ preventScroll: true });
+  };
+  document.addEventListener("click", ({ target }) => { if (target instanceof Element && menu.open && !target.closest("summary")) close(); });
+  menu.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !menu.open) return;
+    event.stopPropagation();
+    close();
   });
 }

@@ -55,7 +55,11 @@ async function translateFile(file) {
     try {
       translated.push(line.trim() ? await latest("file", (signal) => translateLine({ ...question, text: line }, signal)) : "");
     } catch (error) {
-      if (isOutdated(error)) return;
+      if (isOutdated(error)) {
+        if (mine !== turn) return; // it was closed, or another file was chosen
+        stopped = label("canceled");
+        break;
+      }
       if (error instanceof Unreachable || error instanceof Busy) { // so would the lines that follow
         stopped = label("fileError", number + 1, sentenceOf(error));
         break;
@@ -96,8 +100,6 @@ export function listenToFiles() {
   });
   element["file-cancel"].addEventListener("click", () => {
     stop("file");
-    element["file-wait"].hidden = true;
-    element["file-said"].textContent = label("canceled");
     element["file-close"].focus();
   });
   element["file-close"].addEventListener("click", () => {

@@ -6,10 +6,9 @@ import { element, fillSelect, fillTable, listenToTable, make } from "../dom.js";
 import { label } from "../i18n.js";
 import { decimal } from "../language.js";
 import { largest } from "../map.js";
-import { engine, latest } from "./asking.js";
+import { engine, isOutdated, latest, sentenceOf } from "./asking.js";
 import { placeName } from "./inspector.js";
 import { selectedPlace, state, writeAddress } from "./state.js";
-import { complain } from "./status.js";
 import { quoted } from "./wording.js";
 
 /** @typedef {import("../engine/interface.js").Pair} Pair */
@@ -73,7 +72,12 @@ export async function drawGuess() {
     // The links come from cross attention: from the selected layer and head, or from the mean if another site is selected.
     const { site, ...selected } = selectedPlace(), place = site === "cross" ? selected : { layer: null, head: null };
     const question = { run: state.run, text: pair.source, guess: state.guess, ...place };
-    try { alignment = await latest("align", (signal) => engine.align(question, signal)); } catch (error) { complain(error); return; }
+    try { alignment = await latest("align", (signal) => engine.align(question, signal)); } catch (error) {
+      if (isOutdated(error)) return;
+      element["guess-legend"].textContent = sentenceOf(error);
+      element["guess-legend"].hidden = false;
+      return;
+    }
     if (chosenPair() !== pair || !state.revealed) return; // a later question has been answered
     element["guess-legend"].textContent = label("guessLegend", placeName({ site: "cross", ...place }));
   }

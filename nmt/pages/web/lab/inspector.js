@@ -10,7 +10,7 @@ import { engine, latest } from "./asking.js";
 import { drawCell } from "./cell_picture.js";
 import { numbers, written } from "./equation.js";
 import { askAgain, redraw } from "./signals.js";
-import { beginWith, isKept, selectedPlace, setLocks, state, subject } from "./state.js";
+import { beginWith, isKept, selectedPlace, setLocks, state, subject, writeAddress } from "./state.js";
 import { complain } from "./status.js";
 import { withTerms } from "./terms.js";
 import { quoted } from "./wording.js";
@@ -64,6 +64,22 @@ export function setWeight(map, row, column, weight, intact = map) {
     weights: reweighted(weights, columns, weight, intact.rowsOf(step)[i].weights, map.visible(step)).map((value) => Number(value.toFixed(6))),
   })));
   edit(`row ${map.rowSpans[row].join("-")}`, ["isWeight", spoken(map, row, column), weight.toFixed(2)], changes);
+}
+
+/** @typedef {import("../engine/interface.js").Location} Place */
+const rowKey = (/** @type {LabMap} */ map, /** @type {number} */ row, /** @type {Place} */ place) => keyOf(`row ${map.rowSpans[row].join("-")}`, place);
+
+/** The column to which a change gives all the weight of a row; "" if none does. @param {LabMap} map @param {number} row @param {Place} place */
+export function lookedAt(map, row, place) {
+  const changed = state.changes.find(({ key }) => key === rowKey(map, row, place));
+  const weights = /** @type {number[] | undefined} */ (changed?.changes[0].weights);
+  const column = weights ? map.columnSpans.findIndex((span) => range(span).reduce((sum, i) => sum + weights[i], 0) > 0.999) : -1;
+  return column < 0 ? "" : column;
+}
+
+/** Takes back the change of a row's weights. @param {LabMap} map @param {number} row @param {Place} place */
+export function restoreRow(map, row, place) {
+  state.changes = state.changes.filter(({ key }) => key !== rowKey(map, row, place));
 }
 
 /** No row may attend to this column in the selected layers and heads. @param {LabMap} map @param {number} column */
@@ -180,7 +196,11 @@ function drawEdits(intact) {
     return make("li", {}, text, remove);
   }));
   if (items.length > 1) {
-    element.changes.append(make("li", { class: "all" }, button(label("removeAll"), () => { Object.assign(state, { changes: [], prefix: [], locks: [] }); askAgain(); })));
+    element.changes.append(make("li", { class: "all" }, button(label("removeAll"), () => {
+      Object.assign(state, { changes: [], prefix: [], locks: [] });
+      writeAddress(true); // the browser's Back button brings them back
+      askAgain();
+    })));
   }
 }
 

@@ -3,6 +3,7 @@
 
 import { element, make, part, reachIfLong } from "../dom.js";
 import { label } from "../i18n.js";
+import { language } from "../language.js";
 import { answers, forgetAnswers, isCurrent, search } from "./answers.js";
 import { showAttribution } from "./attribution.js";
 import { drawBeam } from "./beam.js";
@@ -29,6 +30,7 @@ export function forget() {
   setInert(false);
   forgetAnswers();
   part(element.answer, ".translation").replaceChildren();
+  element.heard.textContent = "";
   forgetWords();
   forgetSteps();
   showUnknown();
@@ -48,6 +50,9 @@ export function show() {
   showNames();
   part(element.answer, ".translation").lang = runNamed(state.run)?.target ?? "";
   showWords(intact, changed);
+  const heard = changed ? "" : intact.text || label("wroteNothing"); // what a change did is announced by the outcome
+  element.heard.lang = intact.text ? runNamed(state.run)?.target ?? "" : language;
+  if (element.heard.textContent !== heard) element.heard.textContent = heard;
   showVerdict(element.intact, original ? label("without", original.text || label("wroteNothing"), signed(original.log_prob)) : logProb(intact));
   element.outcome.hidden = !changed;
   if (changed && forced) {

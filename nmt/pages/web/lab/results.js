@@ -17,6 +17,7 @@ import { askAgain } from "./signals.js";
 import { isTouched, state, writeAddress } from "./state.js";
 import { hideLater } from "./steps.js";
 import { withTerms } from "./terms.js";
+import { leaveMenu } from "./translation.js";
 
 /** @typedef {import("./maps.js").LabMap} LabMap */
 /** @typedef {import("../draw.js").Cell} Cell */
@@ -53,6 +54,7 @@ export function allowSaving(isAllowed) {
 export function draw({ withHeads = true } = {}) {
   if (isGrowing) return;
   const maps = shownMaps(), most = mostOf(maps);
+  if (answers.intact && !maps[state.of]) Object.assign(state, { row: null, column: null, of: "intact" }); // its map is gone
   for (const [name, map] of Object.entries(maps)) element[name].hidden = !map;
   const minus = differenceShown(maps.intact);
   setAside();
@@ -68,7 +70,10 @@ export function draw({ withHeads = true } = {}) {
   const layouts = alignedLayouts(shown.map(([name, map]) => ({ map, layout: annotatedLayout(part(element[name], ".map"), map, below) })));
   shown.forEach(([name], i) => {
     const map = maps[name];
-    const choose = (/** @type {Cell} */ cell) => select(cell, name);
+    const choose = (/** @type {Cell} */ cell) => {
+      leaveMenu(cell.row);
+      select(cell, name);
+    };
     if (map) drawMap(element[name], map, most, state.of === name ? selection() : null, choose, layouts[i], name === "intact" ? drag : undefined);
   });
   if (minus && isShown("minus")) {

@@ -146,7 +146,8 @@ export function readAddress(runs) {
       : value === fallback || (key === "lengthPenalty" ? typeof value === "number" && value >= 0 : Number.isInteger(value) && value >= 0);
     if (fits) Object.assign(state, { [key]: value });
   }
-  if (!runs.includes(state.run)) state.run = runs[0];
+  // Piece ids and changes belong to the run that the address names.
+  if (!runs.includes(state.run)) Object.assign(state, state.run ? unchanged() : {}, { run: runs[0] });
   if (!runs.includes(state.second)) state.second = "";
   for (const [key, values] of Object.entries(VALUES)) {
     const name = /** @type {keyof State} */ (key);

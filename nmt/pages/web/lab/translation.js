@@ -8,10 +8,10 @@ import { MEAN } from "../map.js";
 import { spansOf } from "../words.js";
 import { answers, shownMap } from "./answers.js";
 import { engine, latest } from "./asking.js";
-import { alternativesAt, setWeight } from "./inspector.js";
+import { alternativesAt, lookedAt, restoreRow, setWeight } from "./inspector.js";
 import { selectedMap } from "./maps.js";
 import { askAgain, selectCell } from "./signals.js";
-import { beginWith, isKept, setLocks, state, subject } from "./state.js";
+import { beginWith, isKept, selectedPlace, setLocks, state, subject } from "./state.js";
 import { complain, say } from "./status.js";
 import { fillWords, quoted } from "./wording.js";
 
@@ -25,6 +25,9 @@ let shown = null;
 /** The word whose menu is open. @type {number | null} */
 let chosen = null;
 
+/** The word that gets the keyboard's focus back with the next translation; -1: none. */
+let lost = -1;
+
 /** The pieces of each word, without the end. @param {Translation} translation */
 const wordsOf = ({ pieces }) => spansOf(pieces.slice(0, -1), "words");
 
@@ -36,7 +39,8 @@ const wordButtons = () => /** @type {HTMLElement[]} */ ([...paragraph.querySelec
  */
 export function showWords(translation, compared) {
   const words = translation.text.split(" "), spans = wordsOf(translation);
-  const focused = wordButtons().indexOf(/** @type {HTMLElement} */ (document.activeElement));
+  const focused = document.activeElement === document.body ? lost : wordButtons().indexOf(/** @type {HTMLElement} */ (document.activeElement));
+  lost = -1;
   if (shown?.ids.join(" ") !== translation.ids.join(" ")) chosen = null;
   shown = translation;
   // A text whose words are not those of its pieces can be read, but not changed word by word.
@@ -59,6 +63,10 @@ export function showWords(translation, compared) {
 
 /** Removes what belongs to an earlier translation. */
 export function forgetWords() {
+  const { activeElement } = document, isByKeys = !document.documentElement.classList.contains("by-pointer");
+  if (isByKeys && (element["word-menu"].contains(activeElement) || element.answer.contains(activeElement))) {
+    lost = chosen ?? Math.max(wordButtons().indexOf(/** @type {HTMLElement} */ (activeElement)), 0);
+  }
   shown = chosen = null;
   element.tools.hidden = true;
   if (!element["edit-box"].hidden) showEditor(false);
@@ -84,6 +92,14 @@ function openMenu(word) {
 
 export const closeMenu = () => { if (chosen !== null) openMenu(null); };
 
+/** Closes the menu if a row of the map is selected that is not its word's. @param {number | null} row */
+export function leaveMenu(row) {
+  if (chosen === null || row === null || (shown && rowOf(wordsOf(shown)[chosen][0]) === row)) return;
+  chosen = null;
+  for (const item of wordButtons()) item.setAttribute("aria-expanded", "false");
+  showMenu();
+}
+
 /** The menu of the chosen word: other pieces, lock, delete, and where the model should look. */
 async function showMenu() {
   const menu = element["word-menu"];
@@ -94,11 +110,10 @@ async function showMenu() {
   menu.setAttribute("aria-label", quoted(text));
   element["word-name"].textContent = quoted(text);
   element["word-lock"].textContent = label(isLocked(spans[word]) ? "unlockWord" : "lockWord");
-  element["word-lock"].setAttribute("aria-pressed", String(isLocked(spans[word])));
   // The model ends a sentence itself; what follows a deleted word has to be known.
   element["word-delete"].hidden = word === spans.length - 1;
-  const { columns } = crossMap(translation);
-  fillSelect(element["word-look"], [["", `(${label("asTrained")})`], ...columns.map((column, i) => [i, column])], "");
+  const map = crossMap(translation);
+  fillSelect(element["word-look"], [["", `(${label("asTrained")})`], ...map.columns.map((column, i) => [i, column])], lookedAt(map, word, crossPlace()));
   element["word-look"].disabled = false;
   element["word-others"].replaceChildren();
   try {
@@ -106,6 +121,9 @@ async function showMenu() {
     if (shown === translation && chosen === word) element["word-others"].replaceChildren(...others);
   } catch (error) { complain(error); }
 }
+
+/** The selected layers and heads of cross attention: all of them if another site is selected. */
+const crossPlace = () => state.site === "cross" ? selectedPlace() : { site: "cross", layer: null, head: null };
 
 /** The cross attention between words, in the selected layers and heads. @param {Translation} translation */
 const crossMap = (translation) => selectedMap(translation.maps.cross, state.site === "cross" ? state.layer : MEAN, state.site === "cross" ? state.head : MEAN, "words");
@@ -129,7 +147,6 @@ function lockChosen() {
 function deleteChosen() {
   if (!shown || chosen === null) return;
   const spans = wordsOf(shown), [start, end] = spans[chosen], [, next] = spans[chosen + 1];
-  chosen = null;
   askAgain(beginWith([...shown.ids.slice(0, start), ...shown.ids.slice(end, next)], shown.ids));
 }
 
@@ -165,13 +182,17 @@ function showEditor(isOpen) {
 
 async function goOnFromTyped() {
   const translation = shown, typed = element["edit-text"].value;
-  showEditor(false);
-  if (!translation || typed.trim() === translation.text) return;
+  const close = () => {
+    showEditor(false);
+    element.edit.focus();
+  };
+  if (!translation || typed.trim() === translation.text) { close(); return; }
   const text = keptText(translation.text, typed);
   try {
     const question = { run: subject.run, text: subject.source, target: text };
     const prefix = text ? (await latest("typed", (signal) => engine.attend(question, signal))).ids : [];
     if (shown !== translation) return; // what was typed belongs to an earlier translation
+    close(); // only now: after an error, what was typed is still there
     askAgain(beginWith(prefix, translation.ids));
   } catch (error) { complain(error); }
 }
@@ -235,7 +256,12 @@ export function listenToTranslation() {
   element["word-delete"].addEventListener("click", deleteChosen);
   element["word-look"].addEventListener("change", () => {
     const { value } = element["word-look"];
-    if (value !== "" && chosen !== null) lookAt(chosen, Number(value));
+    if (chosen === null || !shown) return;
+    if (value !== "") lookAt(chosen, Number(value));
+    else {
+      restoreRow(crossMap(shown), chosen, crossPlace());
+      askAgain();
+    }
   });
   element["word-menu"].addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || chosen === null) return;

@@ -8,7 +8,7 @@ import { answers, shownMap } from "./answers.js";
 import { blockWord } from "./inspector.js";
 import { select } from "./results.js";
 import { askAgain } from "./signals.js";
-import { state, unchanged } from "./state.js";
+import { hasChanges, state, unchanged, writeAddress } from "./state.js";
 
 /** @typedef {import("./maps.js").LabMap} LabMap */
 
@@ -40,7 +40,9 @@ export function listenToTries() {
   });
   element["start-over"].title = label("startOver");
   element["start-over"].addEventListener("click", () => {
+    const isUndoable = hasChanges();
     Object.assign(state, unchanged());
+    writeAddress(isUndoable); // the browser's Back button brings the changes back
     element["try-cell"].focus({ preventScroll: true }); // this button disappears
     askAgain();
   });
