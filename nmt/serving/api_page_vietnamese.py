@@ -13,7 +13,7 @@ If the server requires an API key, send it as `Authorization: Bearer KEY`, as `A
 `api_key` in the query string, or, in LibreTranslate's interface, as `api_key` in the body.
 """: """
 Chương trình viết cho [LibreTranslate](https://docs.libretranslate.com/) hoặc DeepL dùng được ngay hai nhóm đầu.
-Giao diện riêng của phòng thực hành cho biết mô hình chú ý vào đâu. Mọi lỗi là một đối tượng JSON
+Giao diện riêng của phòng thực hành cho biết mô hình chú ý vào đâu. Mỗi lỗi được trả về dưới dạng một đối tượng JSON
 có trường `error` chứa một câu; trong giao diện của DeepL, `message` lặp lại câu đó.
 
 Nếu máy chủ cần khóa API, hãy gửi khóa dưới dạng `Authorization: Bearer KEY`, `Authorization: DeepL-Auth-Key KEY`,
@@ -38,10 +38,10 @@ Nếu máy chủ cần khóa API, hãy gửi khóa dưới dạng `Authorization
         "Các ngôn ngữ của máy chủ, khả năng cao nhất đứng đầu, kèm độ tin cậy rằng văn bản thuộc ngôn ngữ đó."
     ),
     "The languages, each with the languages that it can be translated into, including itself.": (
-        "Các ngôn ngữ, mỗi ngôn ngữ kèm những ngôn ngữ mà nó dịch sang được, kể cả chính nó."
+        "Các ngôn ngữ, mỗi ngôn ngữ kèm những ngôn ngữ đích có thể dịch sang, kể cả chính nó."
     ),
     "The settings that a LibreTranslate web page requests when it starts.": (
-        "Các thiết lập mà một trang web của LibreTranslate hỏi khi khởi động."
+        "Các thiết lập mà một trang web của LibreTranslate yêu cầu khi khởi động."
     ),
     "Translates texts in DeepL's format; send the API key in the header Authorization: DeepL-Auth-Key KEY.": (
         "Dịch văn bản theo định dạng của DeepL; hãy gửi khóa API trong tiêu đề Authorization: DeepL-Auth-Key KEY."
@@ -82,13 +82,13 @@ Các giá trị tính bằng nat; riêng với value zeroing, đó là khoảng 
     """An attribution as server-sent events: `progress` with the percentage that is done, then `done` with what
 /v1/attribute answers, or `error`. It ends when the client disconnects.""": (
         "Attribution dưới dạng server-sent events: `progress` kèm số phần trăm đã xong, rồi `done` kèm câu trả lời của "
-        "/v1/attribute, hoặc `error`. Việc tính dừng lại khi bên gọi ngắt kết nối."
+        "/v1/attribute, hoặc `error`. Việc tính toán dừng lại khi máy khách ngắt kết nối."
     ),
     """Sentences to try a run on: those of its own splits that it stores, unless it was trained on the embedded corpus,
 and some of that corpus's pairs, whose alignments are known (`aligned`), if the run has the same languages.""": (
-        "Các câu để thử một mô hình: những câu của chính ngữ liệu của nó được lưu cùng mô hình, trừ khi nó được huấn "
-        "luyện trên ngữ liệu kèm theo, và một số cặp câu của ngữ liệu kèm theo, đã biết gióng hàng từ (`aligned`), nếu "
-        "mô hình có cùng ngôn ngữ."
+        "Các câu để thử một mô hình: các câu được lưu cùng mô hình, lấy từ chính ngữ liệu của nó (trừ khi nó được huấn "
+        "luyện trên ngữ liệu kèm theo); thêm một số cặp câu đã biết gióng hàng từ (`aligned`) của ngữ liệu kèm theo, "
+        "nếu mô hình có cùng ngôn ngữ."
     ),
     "The gold alignment of an example, plus the links of the run, the diagonal and a guess with their error rates.": (
         "Gióng hàng từ đúng của một câu mẫu, cùng các liên kết của mô hình, của đường chéo và của người đoán, kèm tỉ "
@@ -194,10 +194,10 @@ and some of that corpus's pairs, whose alignments are known (`aligned`), if the 
     "A language that a web page selects by default.": "Ngôn ngữ mà trang web chọn mặc định.",
     "A language that a text may be written in.": "Ngôn ngữ mà văn bản có thể thuộc về.",
     "A request to translate a sentence with and without changes to the attention.": (
-        "Yêu cầu dịch một câu, có và không có thay đổi ở chú ý."
+        "Yêu cầu dịch một câu, khi giữ nguyên và khi thay đổi sự chú ý."
     ),
     "A language and the languages that it can be translated into.": (
-        "Một ngôn ngữ và những ngôn ngữ mà nó dịch sang được."
+        "Một ngôn ngữ và những ngôn ngữ đích có thể dịch sang từ ngôn ngữ đó."
     ),
     "A question about a sentence and the run's own translation of it, or a given one.": (
         "Câu hỏi về một câu và bản dịch của mô hình, hoặc bản dịch được gửi kèm."
