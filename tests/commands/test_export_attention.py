@@ -261,7 +261,7 @@ def test_drawing_many_sentences_is_warned_of(
     here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(nmt.insight.map_export, "_MANY", 2)
-    export("maps_luong", tmp_path, target="in.vi", formats=["csv"])
+    export("maps_luong", tmp_path, target="in.vi", formats=["svg"])
     assert "Drawing 3 sentence pairs takes a long time" in caplog.text
 
 
