@@ -13,7 +13,7 @@ a sweep over seeds alone.
 
 def distinct_names(paths: Sequence[Path]) -> list[str]:
     """The ends of the paths, just long enough that no two are equal and that none is a seed alone, such as seed1."""
-    # Links are not resolved: a run is known by the link that the user named.
+    # Links are not resolved: a run keeps the name of the link that the user gave.
     parts = [Path(os.path.abspath(path)).parts for path in paths]
     shortest = [2 if _SEED.fullmatch(path_parts[-1]) else 1 for path_parts in parts]
     for more in range(max(map(len, parts), default=0)):

@@ -161,7 +161,7 @@ def _first_word(line: str, numbers_with_period: bool) -> int:
 def _is_copied(character: str, neighbor: str) -> bool:
     """Whether a character at an end of the text is copied.
 
-    `neighbor` is the copied character next to it; '' means that there is none.
+    `neighbor` is the copied character next to it, or '' if it has none.
     """
     return _is_symbol(character) or character == " " or (character == _JOINER and _is_symbol(neighbor))
 

@@ -34,7 +34,7 @@ class AttentionProbes(Callback):
 
     def __init__(self, run: LoadedRun, pairs: list[IdPair]) -> None:
         self._run, self._pairs = run, pairs
-        # Now: by the time of a validation, the files may be gone, or may have changed since they were read.
+        # Described here, because the files may have changed or be gone by the time of a validation.
         self._files = described_files(*file_pair(run.settings.data.valid, run.direction)) if pairs else {}
 
     def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
