@@ -33,6 +33,7 @@ from nmt.runs.included import included_models
 from nmt.runs.reading import StoredRun, read_run
 from nmt.text.compressed import COMPRESSED, compression
 from nmt.text.lines import text_lines
+from nmt.text.pipes import Pipe
 
 logger = logging.getLogger(__name__)
 
@@ -86,7 +87,9 @@ def _translate_standard_input(settings: TranslateSettings) -> None:
     prefix_file = None if settings.prefixes is None else existing_file("prefixes", settings.prefixes)
     (runs, _), translator = _load(settings)
     language = LanguageCheck(runs[0].direction)
-    lines = language.watch(text_lines(sys.stdin.buffer, "Standard input"))
+    # A program that waits for each translation before it writes the next line must not wait for ever.
+    pipe = Pipe(sys.stdin.fileno()) if Pipe.connected_to(sys.stdin) else None
+    lines = language.watch(text_lines(pipe or sys.stdin.buffer, "Standard input"))
     if prefix_file is None:
         pairs: Iterator[tuple[str, str]] = ((line, "") for line in lines)
     else:
@@ -98,7 +101,13 @@ def _translate_standard_input(settings: TranslateSettings) -> None:
     rows_of = FORMATS[settings.format]
     sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
     unknown = UnknownLines()
-    for number, line in enumerate(translator.stream(pairs, read_ahead=read_ahead, document=settings.document), start=1):
+    translated = translator.stream(
+        pairs,
+        read_ahead=read_ahead,
+        paused=pipe.paused if pipe else lambda: False,
+        document=settings.document,
+    )
+    for number, line in enumerate(translated, start=1):
         unknown.note(number, line.unknown_characters)
         for row in rows_of(number, line.translations):
             print(row, flush=True)

@@ -175,6 +175,7 @@ class Translator:
         lines: Iterable[tuple[str, str]],
         *,
         read_ahead: int = 1024,
+        paused: Callable[[], bool] = lambda: False,
         document: bool = False,
         first_line: int = 1,
         line_label: str = "Line",
@@ -182,17 +183,19 @@ class Translator:
         """`translated_lines` for any number of (line, prefix) pairs.
 
         They are read in windows of 1, 4, 16, ... up to `read_ahead` lines: the small first windows return the first
-        translations quickly, and the larger later ones fill batches. With `document`, all lines up to an empty line are
-        one document. In warnings, a line is `line_label` and its number, from `first_line`. A Mistake or
-        CheckFailed of `lines` is raised after the translations of the lines before it. Raises Mistake if `read_ahead`
-        is below 1.
+        translations quickly, and the larger later ones fill batches. A window also ends if `paused` says, after one of
+        its lines, that the next one is not there yet. With `document`, all lines up to an empty line are one document.
+        In warnings, a line is `line_label` and its number, from `first_line`. A Mistake or CheckFailed of `lines` is
+        raised after the translations of the lines before it. Raises Mistake if `read_ahead` is below 1.
         """
         if read_ahead < 1:
             raise Mistake(f"read_ahead is {read_ahead}; it must be at least 1 line.")
         remaining, size = iter(lines), 1
         number, so_far = 0, None
         while True:
-            window, error = _take(remaining, size)
+            window, error = _take(remaining, size, paused)
+            if not window and error is None:
+                return
             documents = []
             for line, _ in window:
                 number += not line.strip()
@@ -207,9 +210,7 @@ class Translator:
             yield from translated
             if error:
                 raise error
-            if len(window) < size:
-                return
-            first_line, size = first_line + size, min(4 * size, read_ahead)
+            first_line, size = first_line + len(window), min(4 * size, read_ahead)
 
     def unknown_characters(self, line: str, prefix: str = "") -> str:
         """The unknown characters of a line, without translating it."""
@@ -438,12 +439,16 @@ def batches_by_length(lengths: Sequence[int], batch_tokens: int) -> list[list[in
     return batches
 
 
-def _take(lines: Iterator[tuple[str, str]], size: int) -> tuple[list[tuple[str, str]], Mistake | CheckFailed | None]:
-    """Up to `size` lines, and the error raised after them, if any."""
+def _take(
+    lines: Iterator[tuple[str, str]], size: int, paused: Callable[[], bool]
+) -> tuple[list[tuple[str, str]], Mistake | CheckFailed | None]:
+    """Up to `size` lines, fewer if the input pauses or ends, and the error raised after them, if any."""
     window: list[tuple[str, str]] = []
     try:
-        # list(islice(...)) would lose the lines read before an error.
-        window.extend(islice(lines, size))
+        for line in islice(lines, size):
+            window.append(line)
+            if len(window) < size and paused():
+                break
     except (Mistake, CheckFailed) as error:  # CheckFailed: the file can no longer be read
         return window, error
     return window, None

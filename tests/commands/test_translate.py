@@ -3,11 +3,14 @@
 import gzip
 import io
 import json
+import os
 import pickle
+import select
 import sys
 import weakref
 from collections.abc import Callable
 from pathlib import Path
+from threading import Thread
 from types import SimpleNamespace
 from typing import Any
 
@@ -99,6 +102,31 @@ def translated(job: Job, data: bytes, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_what_is_printed_of_a_line(job: Job, form: str, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
     job = changed(job, format=form)
     assert translated(job, "ông\n\nb\n".encode(), monkeypatch) == expected
+
+
+def test_a_program_may_wait_for_each_translation_before_it_writes_the_next_line(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = [f"line {number}" for number in range(6)]
+    (stdin, to_command), (from_command, stdout) = os.pipe(), os.pipe()
+    answers = []
+
+    def write_and_wait() -> None:
+        with open(to_command, "wb", buffering=0) as writer, open(from_command, "rb", buffering=0) as reader:
+            for line in lines:
+                writer.write(f"{line}\n".encode())
+                if not select.select([reader], [], [], 10)[0]:
+                    return  # the command waits for more lines
+                answers.append(reader.readline().decode())
+
+    program = Thread(target=write_and_wait)
+    with open(stdin) as reads, open(stdout, "w") as writes, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdin", reads)
+        patch.setattr(sys, "stdout", writes)
+        program.start()
+        translate(changed(job, read_ahead=1024))
+        program.join()
+    assert answers == [f"{line.upper()}\n" for line in lines]
 
 
 def test_json_holds_all_translations_of_a_line(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
