@@ -44,7 +44,7 @@ _TEXTS = {
         "earlier sentences": "earlier sentences",
     },
     "vi": {
-        "more": "còn {} câu: thêm {} vào sau phần vừa hiển thị.",
+        "more": "còn {} câu nữa: hãy thêm {} vào sau biểu thức vừa hiển thị.",
         "none": "không có bản đồ, vì một bên trống hoặc quá dài cho mô hình.",
         "mean": "trung bình của {} × {} đầu chú ý; hàng: {}, cột: {}; màu đậm: trọng số lớn",
         "layer": "tầng",

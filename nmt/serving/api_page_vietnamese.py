@@ -12,9 +12,9 @@ whose `error` field contains one sentence; in DeepL's interface, `message` repea
 If the server requires an API key, send it as `Authorization: Bearer KEY`, as `Authorization: DeepL-Auth-Key KEY`, as
 `api_key` in the query string, or, in LibreTranslate's interface, as `api_key` in the body.
 """: """
-Chương trình viết cho [LibreTranslate](https://docs.libretranslate.com/) hoặc DeepL dùng được ngay hai nhóm đầu.
-Giao diện riêng của phòng thực hành cho biết mô hình chú ý vào đâu. Mỗi lỗi được trả về dưới dạng một đối tượng JSON
-có trường `error` chứa một câu; trong giao diện của DeepL, `message` lặp lại câu đó.
+Các chương trình viết cho [LibreTranslate](https://docs.libretranslate.com/) hoặc DeepL dùng được hai nhóm đầu mà không
+cần sửa. Giao diện riêng của phòng thực hành cho biết mô hình chú ý vào đâu. Mọi lỗi đều được trả về dưới dạng một
+đối tượng JSON có trường `error` chứa một câu thông báo; trong giao diện của DeepL, `message` lặp lại câu đó.
 
 Nếu máy chủ cần khóa API, hãy gửi khóa dưới dạng `Authorization: Bearer KEY`, `Authorization: DeepL-Auth-Key KEY`,
 `api_key` trong chuỗi truy vấn, hoặc, trong giao diện của LibreTranslate, `api_key` trong nội dung yêu cầu.
@@ -26,7 +26,7 @@ Nếu máy chủ cần khóa API, hãy gửi khóa dưới dạng `Authorization
         "Dịch theo định dạng API của DeepL, bằng JSON hoặc biểu mẫu."
     ),
     "Attention, scores, alternatives and interventions, one sentence at a time.": (
-        "Chú ý, điểm số, các từ con khác và thay đổi trọng số, mỗi lần một câu."
+        "Sự chú ý, điểm số, các lựa chọn khác và việc thay đổi sự chú ý, mỗi lần một câu."
     ),
     "A health check, and metrics for Prometheus.": "Kiểm tra tình trạng máy chủ, và số liệu cho Prometheus.",
     "an API key; only needed if the server has keys": "khóa API; chỉ cần nếu máy chủ dùng khóa",
@@ -35,19 +35,19 @@ Nếu máy chủ cần khóa API, hãy gửi khóa dưới dạng `Authorization
         "Dịch một văn bản hoặc một danh sách văn bản, theo từng dòng và từng câu."
     ),
     "The server's languages, most likely first, each with the confidence that the text is in it.": (
-        "Các ngôn ngữ của máy chủ, khả năng cao nhất đứng đầu, kèm độ tin cậy rằng văn bản thuộc ngôn ngữ đó."
+        "Các ngôn ngữ của máy chủ, xếp theo khả năng giảm dần, kèm mức độ chắc chắn là văn bản thuộc ngôn ngữ đó."
     ),
     "The languages, each with the languages that it can be translated into, including itself.": (
         "Các ngôn ngữ, mỗi ngôn ngữ kèm những ngôn ngữ đích có thể dịch sang, kể cả chính nó."
     ),
     "The settings that a LibreTranslate web page requests when it starts.": (
-        "Các thiết lập mà một trang web của LibreTranslate yêu cầu khi khởi động."
+        "Các thiết lập mà trang web LibreTranslate yêu cầu khi khởi động."
     ),
     "Translates texts in DeepL's format; send the API key in the header Authorization: DeepL-Auth-Key KEY.": (
         "Dịch văn bản theo định dạng của DeepL; hãy gửi khóa API trong tiêu đề Authorization: DeepL-Auth-Key KEY."
     ),
-    "The runs that this server offers, and what translates; those that cannot be loaded have an error.": (
-        "Các mô hình của máy chủ này và bộ máy dịch của chúng; mô hình không nạp được có trường error."
+    "The runs that this server offers, each with its engine; those that cannot be loaded have an error.": (
+        "Các mô hình của máy chủ này và chương trình dịch của mỗi mô hình; mô hình không nạp được có trường error."
     ),
     "A run: its model, its attention at every site, and its test scores.": (
         "Một mô hình: kiến trúc, các loại chú ý và điểm trên tập kiểm tra."
@@ -59,30 +59,30 @@ Nếu máy chủ cần khóa API, hãy gửi khóa dưới dạng `Authorization
         "Quá trình tìm kiếm dưới dạng server-sent events: `beams` sau mỗi bước, rồi `done` kèm bản dịch, hoặc `error`."
     ),
     "The attention at every site, layer and head, for the run's own translation or a given one.": (
-        "Chú ý của mọi loại, mọi tầng và mọi đầu, cho bản dịch của mô hình hoặc bản dịch được gửi kèm."
+        "Bản đồ của mọi loại chú ý, mọi tầng và mọi đầu, cho bản dịch của mô hình hoặc bản dịch được gửi kèm."
     ),
     "The log-probability of each piece of a translation, in nats.": (
         "Log xác suất của từng từ con trong một bản dịch, tính bằng nat."
     ),
     "The most likely pieces at each position of the run's own translation or a given one.": (
-        "Những từ con dễ xảy ra nhất ở mỗi vị trí, trong bản dịch của mô hình hoặc bản dịch được gửi kèm."
+        "Những từ con có xác suất cao nhất ở mỗi vị trí trong bản dịch của mô hình hoặc bản dịch được gửi kèm."
     ),
     "The translation, its pieces scored with changed attention, and what the search finds with changed attention.": (
-        "Bản dịch, điểm các từ con của nó khi chú ý bị thay đổi, và bản dịch tìm được khi chú ý bị thay đổi."
+        "Bản dịch, điểm của từng từ con khi sự chú ý bị thay đổi, và bản dịch tìm được với sự chú ý đã thay đổi."
     ),
     "One row of a map with every number behind it: query, keys, scores, mask, weights, values and context.": (
-        "Một hàng của bản đồ với mọi con số của nó: truy vấn, khóa, điểm số, mặt nạ, trọng số, giá trị và ngữ cảnh."
+        "Một hàng của bản đồ với mọi con số tạo nên nó: truy vấn, khóa, điểm số, mặt nạ, trọng số, giá trị và ngữ cảnh."
     ),
     """How much each source piece matters for each piece of the run's own translation or a given one.
 
 Values are in nats, except for value zeroing, where they are the cosine distances by which the decoder's output
-moves.""": """Mỗi từ con nguồn quan trọng đến đâu với mỗi từ con của bản dịch của mô hình hoặc bản dịch được gửi kèm.
+moves.""": """Mỗi từ con nguồn quan trọng đến đâu với mỗi từ con trong bản dịch của mô hình hoặc bản dịch được gửi kèm.
 
-Các giá trị tính bằng nat; riêng với value zeroing, đó là khoảng cách cosin mà đầu ra của bộ giải mã lệch đi.""",
+Các giá trị tính bằng nat; riêng với value zeroing, đó là độ lệch của đầu ra bộ giải mã, đo bằng khoảng cách cosin.""",
     """An attribution as server-sent events: `progress` with the percentage that is done, then `done` with what
 /v1/attribute answers, or `error`. It ends when the client disconnects.""": (
-        "Attribution dưới dạng server-sent events: `progress` kèm số phần trăm đã xong, rồi `done` kèm câu trả lời của "
-        "/v1/attribute, hoặc `error`. Việc tính toán dừng lại khi máy khách ngắt kết nối."
+        "Mức đóng góp (attribution) dưới dạng server-sent events: `progress` kèm số phần trăm đã xong, rồi `done` kèm "
+        "kết quả như của /v1/attribute, hoặc `error`. Việc tính toán dừng lại khi máy khách ngắt kết nối."
     ),
     """Sentences to try a run on: those of its own splits that it stores, unless it was trained on the embedded corpus,
 and some of that corpus's pairs, whose alignments are known (`aligned`), if the run has the same languages.""": (
@@ -91,14 +91,14 @@ and some of that corpus's pairs, whose alignments are known (`aligned`), if the 
         "nếu mô hình có cùng ngôn ngữ."
     ),
     "The gold alignment of an example, plus the links of the run, the diagonal and a guess with their error rates.": (
-        "Gióng hàng từ đúng của một câu mẫu, cùng các liên kết của mô hình, của đường chéo và của người đoán, kèm tỉ "
-        "lệ lỗi."
+        "Gióng hàng đúng (gold) của một câu mẫu, cùng các liên kết của mô hình, của đường chéo và của người đoán, kèm "
+        "tỉ lệ lỗi."
     ),
-    "Whether the server is running.": "Máy chủ có đang chạy không.",
+    "Whether the server is running.": "Cho biết máy chủ có đang chạy không.",
     """Whether the server can take another sentence now; a load balancer asks this.
 
 429 if the queue is full, and 503 if no run can be loaded. `broken` names the runs that cannot be loaded.""": (
-        "Máy chủ có nhận thêm được một câu ngay bây giờ không; bộ cân bằng tải hỏi điều này.\n\n"
+        "Cho biết máy chủ có nhận thêm được câu nào ngay bây giờ không; dành cho bộ cân bằng tải.\n\n"
         "429 nếu hàng đợi đã đầy, và 503 nếu không nạp được mô hình nào. `broken` nêu tên các mô hình không nạp được."
     ),
     "The server's metrics in Prometheus's text format.": "Số liệu của máy chủ theo định dạng văn bản của Prometheus.",
@@ -125,17 +125,19 @@ and some of that corpus's pairs, whose alignments are known (`aligned`), if the 
     "a text, or a list of texts": "một văn bản, hoặc một danh sách văn bản",
     "texts": "các văn bản",
     "a language code, or auto; case and region are ignored": (
-        "mã ngôn ngữ, hoặc auto; không phân biệt chữ hoa, chữ thường và vùng"
+        "mã ngôn ngữ, hoặc auto; không phân biệt chữ hoa với chữ thường, và bỏ qua mã vùng"
     ),
-    "a language code; case and region are ignored": "mã ngôn ngữ; không phân biệt chữ hoa, chữ thường và vùng",
+    "a language code; case and region are ignored": (
+        "mã ngôn ngữ; không phân biệt chữ hoa với chữ thường, và bỏ qua mã vùng"
+    ),
     "a language code; null to detect it": "mã ngôn ngữ; null: tự nhận biết",
-    "text, also if null; or html": "text, kể cả khi là null; hoặc html",
+    "text, also if null; or html": "text (null cũng có nghĩa là text) hoặc html",
     "html: tags are kept; null: plain text": "html: giữ các thẻ; null: văn bản thuần",
-    "number of additional translations to return": "số bản dịch khác cần trả về",
+    "number of additional translations to return": "số bản dịch bổ sung cần trả về",
     "name of a run in /v1/runs; the first one by default": (
         "tên một mô hình trong /v1/runs; mặc định là mô hình đầu tiên"
     ),
-    "a sentence in the source language": "một câu trong ngôn ngữ nguồn",
+    "a sentence in the source language": "một câu bằng ngôn ngữ nguồn",
     "from 0; null for the mean of all layers": "đếm từ 0; null: trung bình mọi tầng",
     "from 0; null for the mean of all heads": "đếm từ 0; null: trung bình mọi đầu chú ý",
     "from 0; null for every layer": "đếm từ 0; null: mọi tầng",
@@ -146,7 +148,7 @@ and some of that corpus's pairs, whose alignments are known (`aligned`), if the 
     "a translation; by default the run's own": "một bản dịch; mặc định là bản dịch của mô hình",
     "piece ids without BOS and EOS": "số hiệu các từ con, không có BOS và EOS",
     "the piece ids that the translation begins with; 0 leaves a position to the search": (
-        "số hiệu các từ con mà bản dịch bắt đầu bằng; 0: vị trí đó do tìm kiếm quyết định"
+        "số hiệu các từ con mở đầu bản dịch; 0: vị trí đó do thuật toán tìm kiếm quyết định"
     ),
     "null for the run's own beam size": "null: độ rộng chùm của mô hình",
     "null for the run's own penalty": "null: mức phạt độ dài của mô hình",
@@ -156,43 +158,43 @@ and some of that corpus's pairs, whose alignments are known (`aligned`), if the 
     ),
     "position of the query, from 0": "vị trí của truy vấn, đếm từ 0",
     "positions of the queries, from 0; null for all": "vị trí các truy vấn, đếm từ 0; null: mọi vị trí",
-    "for scale: positions of the keys, from 0": "cho scale: vị trí các khóa, đếm từ 0",
-    "for scale; 0 blocks the keys": "cho scale; 0: chặn các khóa",
+    "for scale: positions of the keys, from 0": "với scale: vị trí các khóa, đếm từ 0",
+    "for scale; 0 blocks the keys": "với scale; 0: chặn các khóa",
     "for weights: one for each key; at least 0, with a sum of at most 1": (
-        "cho weights: một số cho mỗi khóa; không âm, tổng không quá 1"
+        "với weights: một số cho mỗi khóa; không âm, tổng không quá 1"
     ),
-    "for head: the head whose weights are used": "cho head: đầu chú ý có trọng số được dùng",
-    "only if the texts contain any: the characters, each once, that the model never or hardly ever saw in training, "
-    "so that it may invent their translation": (
-        "chỉ khi văn bản có: những ký tự, mỗi ký tự một lần, mà mô hình chưa hoặc hầu như chưa gặp khi huấn luyện, nên "
-        "có thể dịch sai"
+    "for head: the head whose weights are used": "với head: dùng trọng số của đầu chú ý này",
+    "the characters, each once, that the model never or hardly ever saw in training, so that it may invent their "
+    "translation; only if the texts contain any": (
+        "những ký tự, mỗi ký tự một lần, mà mô hình chưa hoặc hầu như chưa gặp khi huấn luyện, nên có thể bịa ra bản "
+        "dịch của chúng; chỉ có nếu văn bản chứa ký tự như vậy"
     ),
     "the length of the text; DeepL's own client needs it": "độ dài văn bản; thư viện của DeepL cần số này",
     "from 0 to 100; about 0 for a text in none of the server's languages": (
-        "từ 0 đến 100; khoảng 0 nếu văn bản không thuộc ngôn ngữ nào của máy chủ"
+        "từ 0 đến 100; gần 0 nếu văn bản không thuộc ngôn ngữ nào của máy chủ"
     ),
     "milliseconds": "mili giây",
-    "the text that all translations begin with": "phần mở đầu của mọi bản dịch",
-    "only if source is auto": "chỉ khi source là auto",
-    "only if requested": "chỉ khi được yêu cầu",
+    "the text that all translations begin with": "phần mở đầu chung của mọi bản dịch",
+    "only if source is auto": "chỉ có khi source là auto",
+    "only if requested": "chỉ có khi được yêu cầu",
     "a sentence": "một câu",
-    "the same sentence; only in DeepL's interface": "cũng câu đó; chỉ có trong giao diện của DeepL",
+    "the same sentence; only in DeepL's interface": "chính câu đó; chỉ có trong giao diện của DeepL",
     # ------------------------------------------------------------------ schemas
     "A question about the word alignment of one of the examples.": "Câu hỏi về gióng hàng từ của một câu mẫu.",
-    "A request for the most likely pieces at each position.": "Yêu cầu những từ con dễ xảy ra nhất ở mỗi vị trí.",
+    "A request for the most likely pieces at each position.": "Yêu cầu những từ con có xác suất cao nhất ở mỗi vị trí.",
     "A question about how much each source piece matters for each target piece.": (
-        "Câu hỏi mỗi từ con nguồn quan trọng đến đâu với mỗi từ con đích."
+        "Câu hỏi về mức độ quan trọng của mỗi từ con nguồn đối với mỗi từ con đích."
     ),
     "A question about one row of a map.": "Câu hỏi về một hàng của bản đồ.",
     "New weights (`way`) for some heads and steps, or a new temperature, normalizer or window for a whole layer.": (
         "Trọng số mới (`way`) cho một số đầu chú ý và bước, hoặc nhiệt độ, hàm chuẩn hóa hay cửa sổ mới cho cả tầng."
     ),
     "The response of /v2/translate; the translations are in the order of the texts.": (
-        "Câu trả lời của /v2/translate; các bản dịch theo thứ tự của các văn bản."
+        "Phản hồi của /v2/translate; các bản dịch được xếp theo thứ tự của các văn bản."
     ),
     "The translation of one text.": "Bản dịch của một văn bản.",
     "A language that a web page selects by default.": "Ngôn ngữ mà trang web chọn mặc định.",
-    "A language that a text may be written in.": "Ngôn ngữ mà văn bản có thể thuộc về.",
+    "A language that a text may be written in.": "Một ngôn ngữ có thể là ngôn ngữ của văn bản.",
     "A request to translate a sentence with and without changes to the attention.": (
         "Yêu cầu dịch một câu, khi giữ nguyên và khi thay đổi sự chú ý."
     ),
@@ -202,13 +204,13 @@ and some of that corpus's pairs, whose alignments are known (`aligned`), if the 
     "A question about a sentence and the run's own translation of it, or a given one.": (
         "Câu hỏi về một câu và bản dịch của mô hình, hoặc bản dịch được gửi kèm."
     ),
-    "The response of /frontend/settings.": "Câu trả lời của /frontend/settings.",
+    "The response of /frontend/settings.": "Phản hồi của /frontend/settings.",
     "A request for each step of a search; if a site is given, each step includes the map of its best hypothesis.": (
-        "Yêu cầu từng bước của tìm kiếm; nếu có loại chú ý, mỗi bước kèm bản đồ của giả thuyết tốt nhất."
+        "Yêu cầu từng bước của quá trình tìm kiếm; nếu có site, mỗi bước kèm bản đồ của bản dịch dở dang tốt nhất."
     ),
     "A request for translations.": "Yêu cầu dịch.",
     "The response of /translate; its fields are lists if q is a list.": (
-        "Câu trả lời của /translate; các trường là danh sách nếu q là danh sách."
+        "Phản hồi của /translate; các trường là danh sách nếu q là danh sách."
     ),
-    "The body of every error.": "Nội dung của mọi lỗi.",
+    "The body of every error.": "Nội dung phản hồi của mọi lỗi.",
 }

@@ -53,7 +53,7 @@ def _event_stream(name: str) -> dict[int | str, dict[str, Any]]:
 
 @router.get("/runs", responses=failures(403))
 async def list_runs(request: Request, service: ThisService) -> list[dict[str, Any]]:
-    """The runs that this server offers, and what translates; those that cannot be loaded have an error."""
+    """The runs that this server offers, each with its engine; those that cannot be loaded have an error."""
     service.check_key(request)
     gallery, language = service.gallery, request_language(request)
     runs: list[dict[str, Any]] = []

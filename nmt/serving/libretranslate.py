@@ -81,8 +81,8 @@ class DeepLBody(Body):
 
 
 UNKNOWN = (
-    "only if the texts contain any: the characters, each once, that the model never or hardly ever saw in training, so "
-    "that it may invent their translation"
+    "the characters, each once, that the model never or hardly ever saw in training, so that it may invent their "
+    "translation; only if the texts contain any"
 )
 
 

@@ -37,7 +37,7 @@ VIETNAMESE = {
         f"Nội dung yêu cầu dài hơn {{most}} byte; {_LESS}"
     ),
     "The request took more than {seconds:g} s; send less text per request.": (
-        f"Yêu cầu cần hơn {{seconds:g}} giây để xử lý; {_LESS}"
+        f"Việc xử lý yêu cầu mất hơn {{seconds:g}} giây; {_LESS}"
     ),
     "{code} is not supported": "Không hỗ trợ ngôn ngữ {code}",
     "{name} format is not supported": "Không hỗ trợ định dạng {name}",
@@ -45,8 +45,8 @@ VIETNAMESE = {
     "text has {number} bytes in UTF-8; it must have at most {most}.": (
         "text dài {number} byte khi mã hóa bằng UTF-8; giới hạn là {most} byte."
     ),
-    "n_best is {number}; it must be at most {most}.": "n_best là {number}; số này không được quá {most}.",
-    "Invalid request: alternatives must be at most {most}": f"{_INVALID} alternatives không được quá {{most}}",
+    "n_best is {number}; it must be at most {most}.": "n_best là {number}; giá trị này không được lớn hơn {most}.",
+    "Invalid request: alternatives must be at most {most}": f"{_INVALID} alternatives không được lớn hơn {{most}}",
     "Invalid request: {number} sentences exceed the limit of {most}": (
         f"{_INVALID} {{number}} câu vượt quá giới hạn {{most}} câu"
     ),
@@ -75,7 +75,9 @@ VIETNAMESE = {
         "application/json."
     ),
     "Invalid request: the body must be a JSON object.": f"{_INVALID} nội dung phải là một đối tượng JSON.",
-    "Invalid request: the text is not UTF-8; send UTF-8.": f"{_INVALID} văn bản không phải là UTF-8; hãy gửi UTF-8.",
+    "Invalid request: the text is not UTF-8; send UTF-8.": (
+        f"{_INVALID} văn bản không được mã hóa bằng UTF-8; hãy gửi UTF-8."
+    ),
     "Invalid request: the form has more than {most} fields; send fewer.": (
         f"{_INVALID} biểu mẫu có hơn {{most}} trường; hãy gửi ít trường hơn."
     ),
@@ -83,12 +85,12 @@ VIETNAMESE = {
         "Máy chủ không nhận yêu cầu gửi đến tên máy '{host}'; hãy thêm tên này vào allowed_hosts."
     ),
     "Pages of the site '{origin}' may not use this server; add it to allow_origins.": (
-        "Các trang của '{origin}' không được dùng máy chủ này; hãy thêm địa chỉ này vào allow_origins."
+        "Các trang của '{origin}' không được phép dùng máy chủ này; hãy thêm địa chỉ đó vào allow_origins."
     ),
     "Invalid request: a text contains an unpaired surrogate; send valid Unicode.": (
-        f"{_INVALID} văn bản có một ký tự surrogate lẻ; hãy gửi Unicode hợp lệ."
+        f"{_INVALID} văn bản chứa một surrogate không thành cặp; hãy gửi Unicode hợp lệ."
     ),
-    "The text cannot be read as HTML; use format=text.": "Không đọc được văn bản ở dạng HTML; hãy dùng format=text.",
+    "The text cannot be read as HTML; use format=text.": "Không đọc được văn bản dưới dạng HTML; hãy dùng format=text.",
     "The {side} is empty; write a sentence.": "{side} trống; hãy viết một câu.",
     "The {side} has {number} pieces; shorten it to at most {most}.": (
         "{side} có {number} từ con; hãy rút ngắn còn nhiều nhất {most} từ con."
@@ -97,18 +99,18 @@ VIETNAMESE = {
         "Bản dịch có {number} từ con, nhưng phòng thực hành chỉ hiện được nhiều nhất {most} từ con; hãy rút ngắn câu."
     ),
     "The alignment of this sentence is not known; use a sentence from /v1/examples.": (
-        "Không biết gióng hàng từ của câu này; hãy dùng một câu trong /v1/examples."
+        "Câu này không có đáp án gióng hàng từ; hãy dùng một câu trong /v1/examples."
     ),
     "{name} is {index}; {site} has only {name} 0.": "{name} là {index}; {site} chỉ có {name} 0.",
     "{name} is {index}; {site} has {name}s 0 to {last}.": "{name} là {index}; {site} có {name} từ 0 đến {last}.",
     "Unknown attention site '{site}'. Available: {available}.": (
-        "Mô hình không có loại chú ý '{site}'; hãy chọn: {available}."
+        "Mô hình không có loại chú ý '{site}'. Hãy chọn một trong các loại: {available}."
     ),
     "{name}_ids must be from {first} to {last}; smaller ids are PAD, UNK, BOS and EOS.": (
         "{name}_ids phải gồm các số từ {first} đến {last}; các số nhỏ hơn là PAD, UNK, BOS và EOS."
     ),
     "weights must be one number for each key, each at least 0, with a sum of at most 1.": (
-        "weights phải có một số cho mỗi khóa (key), mỗi số ít nhất là 0 và tổng nhiều nhất là 1."
+        "weights phải có một số cho mỗi khóa (key), mỗi số không âm và tổng không quá 1."
     ),
     "The intervention changes nothing: set way (in Python, change), temperature, normalizer or half_width.": (
         "Yêu cầu này không thay đổi gì: hãy đặt way (trong Python: change), temperature, normalizer hoặc half_width."
@@ -117,25 +119,25 @@ VIETNAMESE = {
         "temperature, normalizer và half_width thay đổi mọi đầu chú ý và mọi bước của một tầng: hãy bỏ head và steps."
     ),
     "temperature is {asked}; it must be a finite number above 0.": (
-        "temperature là {asked}; nó phải là một số hữu hạn lớn hơn 0."
+        "temperature là {asked}; giá trị này phải là số hữu hạn lớn hơn 0."
     ),
     "The temperatures of {site} multiply to {temperature}: use less extreme ones.": (
         "Tích các nhiệt độ của {site} là {temperature}: hãy dùng các giá trị vừa phải hơn."
     ),
     "half_width needs a local window, which only cross attention can have, not {site}.": (
-        "half_width cần cửa sổ cục bộ; chỉ chú ý chéo (cross) mới có, {site} thì không."
+        "half_width cần cửa sổ cục bộ, mà chỉ chú ý chéo (cross) mới có thể có; {site} thì không."
     ),
     "half_width is {half_width}; it must be at most {most}.": (
-        "half_width là {half_width}; nó phải nhiều nhất là {most}."
+        "half_width là {half_width}; giá trị này không được lớn hơn {most}."
     ),
     "half_width is {half_width}; it must be at least {least}.": (
-        "half_width là {half_width}; nó phải ít nhất là {least}."
+        "half_width là {half_width}; giá trị này không được nhỏ hơn {least}."
     ),
     "There are {number} weights; {site} has {columns} columns.": "Có {number} trọng số, nhưng {site} có {columns} cột.",
     "The link {i}-{j} does not fit {source} source and {target} target words; count words from 0 and write the source "
     "word first.": (
-        "Liên kết {i}-{j} không hợp với câu có {source} từ nguồn và {target} từ đích; hãy đếm từ 0 và viết từ nguồn "
-        "trước."
+        "Liên kết {i}-{j} không hợp với cặp câu có {source} từ nguồn và {target} từ đích; hãy đếm từ 0 và viết từ "
+        "nguồn trước."
     ),
     "method={name} needs gradients, which precision=int8 does not support; use precision=float32.": (
         "method={name} cần gradient, nhưng precision=int8 không hỗ trợ; hãy dùng precision=float32."
@@ -158,16 +160,16 @@ VIETNAMESE = {
         "hạn nhãn của một hàng trong bản đồ."
     ),
     "{name} sets a beam search, but this run samples; leave out {name}.": (
-        "{name} là thiết lập của tìm kiếm chùm (beam search), còn mô hình này lấy mẫu; hãy bỏ {name}."
+        "{name} là thiết lập của tìm kiếm chùm (beam search), nhưng mô hình này dịch bằng cách lấy mẫu; hãy bỏ {name}."
     ),
     "Only a beam search has steps to watch, but this run samples; use a run with search=beam.": (
-        "Chỉ tìm kiếm chùm (beam search) mới có các bước để xem, còn mô hình này lấy mẫu; hãy dùng mô hình có "
-        "search=beam."
+        "Chỉ tìm kiếm chùm (beam search) mới có các bước để xem, nhưng mô hình này dịch bằng cách lấy mẫu; hãy dùng "
+        "mô hình có search=beam."
     ),
     "scorer=location has weights for {most} positions, but the sentence has {length}; shorten the sentence, or train "
     "with a larger scorer.max_length.": (
-        "scorer=location có trọng số cho {most} vị trí, nhưng câu có {length}; hãy rút ngắn câu, hoặc huấn luyện với "
-        "scorer.max_length lớn hơn."
+        "scorer=location có trọng số cho {most} vị trí, nhưng câu có {length} vị trí; hãy rút ngắn câu, hoặc huấn "
+        "luyện với scorer.max_length lớn hơn."
     ),
 }
 """The templates of messages."""
@@ -182,8 +184,8 @@ _PROBLEMS = {
     "less_than_n_best": "phải lớn hơn hoặc bằng n_best, tức là {n_best}",
     "less_than_equal": "phải nhỏ hơn hoặc bằng {le}",
     "less_than": "phải nhỏ hơn {lt}",
-    "string_too_long": "chỉ được dài nhiều nhất {max_length} ký tự",
-    "too_long": "chỉ được có nhiều nhất {max_length} phần tử",
+    "string_too_long": "không được dài quá {max_length} ký tự",
+    "too_long": "không được có quá {max_length} phần tử",
     "too_short": "phải có ít nhất {min_length} phần tử",
     "literal_error": "phải là {expected}",
     "extra_forbidden": "không có trường này",

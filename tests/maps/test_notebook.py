@@ -111,7 +111,7 @@ def test_a_kernel_with_a_vietnamese_locale_shows_vietnamese(monkeypatch: pytest.
     monkeypatch.setenv("LANG", "vi_VN.UTF-8")
     html = maps._repr_html_()
     assert "trung bình của" in html
-    assert "còn 3 câu: thêm [10:] vào sau phần vừa hiển thị." in html
+    assert "còn 3 câu nữa: hãy thêm [10:] vào sau biểu thức vừa hiển thị." in html
     assert "không có bản đồ" in maps[12:]._repr_html_()
     assert not re.search(r"\b(mean|layer|head|more)\b", re.sub("<[^>]*>", " ", html))
     monkeypatch.setenv("LC_ALL", "C.UTF-8")

@@ -415,7 +415,7 @@ def test_what_an_address_may_contain_is_refused_in_a_sentence(page: Any, base: L
         ],
     )
     assert prefix["error"] == "A piece of the translation is not in the vocabulary; use pieces of this run."
-    assert changed["error"] == "There is no change __proto__; remove it."
+    assert changed["error"] == "There is no kind of change called __proto__; remove this change."
     for layer, refused in zip(layers, of_layers, strict=True):
         with pytest.raises(Mistake) as error:
             intervene(run, [20, 40], [ChangeOfAttention(**layer).intervention()])

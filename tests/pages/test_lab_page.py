@@ -332,7 +332,7 @@ def test_every_label_is_there_in_both_languages(page: Any, address: str) -> None
 def test_numbers_have_a_comma_in_vietnamese_but_not_in_data(page: Any, address: str) -> None:
     page.goto(f"{address}/?lang=vi#run=maps_transformer&unit=words&layer=0&head=1&row=1&column=2&text={TEXT}")
     ready(page)
-    press(page, "Dồn hết trọng số")
+    press(page, "Dồn hết vào đây")
     page.locator("#outcome:not([hidden])").wait_for()
     page.locator("details").evaluate_all("boxes => boxes.forEach((box) => { box.open = true; })")
     page.locator("#numbers tr").first.wait_for()
@@ -645,7 +645,9 @@ def test_what_a_piece_depends_on(page: Any, browser: Any) -> None:
     rows, columns = (page.locator(f"#intact text[data-{side}]").count() for side in ("row", "column"))
     assert page.locator("#attributed .cell").count() == rows * columns
     page.locator("#attributed .cell").nth(1).click()
-    assert re.search(r"“.+”: [+−]?\d+\.\d\d nats from “.+”\.", page.locator("#attributed .verdict").text_content())
+    assert re.search(
+        r"“.+” contributes [+−]?\d+\.\d\d nats to “.+”\.", page.locator("#attributed .verdict").text_content()
+    )
     page.keyboard.press("Escape")
     assert page.locator("#attributed .verdict").text_content() == ""
     occluded = numbers(page, "attributed")

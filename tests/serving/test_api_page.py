@@ -26,7 +26,7 @@ def test_the_page_shows_every_endpoint_and_sends_a_request(browser: Any, address
 def test_a_vietnamese_browser_sees_the_page_in_vietnamese(browser: Any, address: str) -> None:
     with watched_page(browser, address, "data:", timeout=20_000, locale="vi-VN") as page:
         page.goto(f"{address}/docs")
-        page.get_by_text("Máy chủ có đang chạy không.").wait_for()
+        page.get_by_text("Cho biết máy chủ có đang chạy không.").wait_for()
         page.goto(f"{address}/docs?lang=en")
         page.get_by_text("Whether the server is running.").wait_for()
 

@@ -309,7 +309,8 @@ def test_a_run_that_samples_gives_samples_and_takes_no_beam(sampling: TestClient
         assert (answer.status_code, answer.json()) == (400, {"error": told})
         answer = sampling.post(f"/v1/{path}", json={**text, **settings}, headers={"accept-language": "vi"})
         assert answer.json()["error"] == (
-            f"{name} là thiết lập của tìm kiếm chùm (beam search), còn mô hình này lấy mẫu; hãy bỏ {name}."
+            f"{name} là thiết lập của tìm kiếm chùm (beam search), nhưng mô hình này dịch bằng cách lấy mẫu; "
+            f"hãy bỏ {name}."
         )
     [(_, error)] = events(sampling, {**text, "beam_size": 2})
     assert error["error"].startswith("beam_size sets a beam search")

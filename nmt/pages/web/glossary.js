@@ -15,7 +15,7 @@ export const GLOSSARY = {
     glossary: "Bảng thuật ngữ", aboutCross: "Những chỗ trong câu nguồn mà bộ giải mã (phần viết ra bản dịch) nhìn vào.",
     aboutHead: "Một trong nhiều cơ chế chú ý chạy song song trong một tầng; mỗi đầu có trọng số riêng.",
     aboutPieces: "Từ hoặc một phần của từ; mô hình đọc và viết từng từ con một. ▁ đánh dấu chỗ bắt đầu một từ.",
-    aboutEnd: "Dấu kết thúc câu. Khi dự đoán nó, mô hình dừng lại.",
+    aboutEnd: "Dấu kết thúc câu. Mô hình dừng lại khi dự đoán dấu này.",
   },
 };
 
