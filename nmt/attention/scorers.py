@@ -39,17 +39,20 @@ class Scorer(nn.Module, ABC):
         return None
 
     @abstractmethod
-    def project_queries(self, queries: Queries) -> Float[Tensor, "batch heads queries _"]: ...
+    def project_queries(self, queries: Queries) -> Float[Tensor, "batch heads queries _"]:
+        """What `score` needs of each query."""
 
     @abstractmethod
-    def project_keys(self, keys: Keys) -> Float[Tensor, "batch heads keys _"]: ...
+    def project_keys(self, keys: Keys) -> Float[Tensor, "batch heads keys _"]:
+        """What `score` needs of each key. It is computed once per source and kept during the search."""
 
     def key_vectors(self, keys: ProjectedKeys) -> Float[Tensor, "batch heads keys _"]:
         """The vectors whose inner products with the projected queries are the scores; by default the projected keys."""
         return keys
 
     @abstractmethod
-    def score(self, queries: ProjectedQueries, keys: ProjectedKeys) -> Scores: ...
+    def score(self, queries: ProjectedQueries, keys: ProjectedKeys) -> Scores:
+        """The score of every projected query with every projected key."""
 
 
 class InnerProduct(Scorer):

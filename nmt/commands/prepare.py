@@ -10,7 +10,7 @@ from nmt.config.direction import Direction
 from nmt.config.job import Job
 from nmt.config.schema import EMBEDDED, RunSettings, validated
 from nmt.data.corpus import check_files, iter_pairs, matching_prefixes, read_pairs, training_files
-from nmt.data.inspection import NEW_TONE_MARKS, OLD_TONE_MARKS, Inspection, Seen, checks, inspect
+from nmt.data.inspection import IN_ANOTHER_SPLIT, NEW_TONE_MARKS, OLD_TONE_MARKS, Inspection, Seen, checks, inspect
 from nmt.data.seen_texts import SeenTexts
 from nmt.data.split import PARTS, split_corpus
 from nmt.paths import cache_folder, check_folder, check_writable
@@ -107,7 +107,10 @@ def _report(job: Job[PrepareSettings]) -> None:
         others = [lines for other, lines in held_out.items() if other != prefix]
         inspections[prefix] = _inspect(prefix, direction, set[str]().union(*others), None)
 
-    kinds = dict.fromkeys([*checks(direction), *(kind for corpus in inspections.values() for kind in corpus.counts)])
+    # Always with the row that says whether a test sentence is in the training text.
+    kinds = dict.fromkeys(
+        [*checks(direction), IN_ANOTHER_SPLIT, *(kind for corpus in inspections.values() for kind in corpus.counts)]
+    )
     rows = [["pairs", *(f"{inspection.pairs:,}" for inspection in inspections.values())]]
     for side, language in enumerate((direction.source, direction.target)):
         rows.append([f"words, {language}", *(f"{inspection.words[side]:,}" for inspection in inspections.values())])

@@ -1,5 +1,6 @@
 """What nmt.train prints at the end of a sweep: the comparison of its runs."""
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,6 +9,8 @@ from nmt.config.schema import RunSettings, validated
 from nmt.errors import Mistake
 from nmt.runs.directory import RunDirectory
 from nmt.scoring.score_table import run_system, write_comparison
+
+logger = logging.getLogger(__name__)
 
 
 def sweep_report(records: Sequence[JobRecord], folder: Path | None, command: str) -> str:
@@ -39,9 +42,10 @@ def sweep_report(records: Sequence[JobRecord], folder: Path | None, command: str
     if references is None:
         return "\n".join(["No job has a result:", "", *(f"- {job}: {why}" for job, why in without_result.items())])
     path, split = compared[0]
-    return write_comparison(
-        systems, references, folder or path.parent, without_result, command=command, test_set={"split": split}
-    ).printed()
+    out = folder or path.parent
+    report = write_comparison(systems, references, out, without_result, command=command, test_set={"split": split})
+    logger.info("Written to %s", out)
+    return report.printed()
 
 
 def varying_overrides(records: Sequence[JobRecord]) -> dict[str, list[str]]:

@@ -18,6 +18,8 @@ OLD_TONE_MARKS, NEW_TONE_MARKS = "old tone marks, as in hòa", "new tone marks, 
 """Not defects by themselves, but a corpus should have only one of them."""
 MANY_WORDS, MANY_TIMES, MANY_SENTENCES = 100, 3, 2
 
+IN_ANOTHER_SPLIT = "a side is in another split"
+
 _ENTITY = re.compile(HTML_ENTITY)
 _SENTENCE_END = re.compile(rf"{SENTENCE_END}(?:\s|$)|{UNSPACED_END}")
 _QUOTES = re.compile('["“”„«»]|&quot;')
@@ -109,7 +111,7 @@ def inspect(
         elif source and source_repeats:
             inspection.note("a repeated source with a different target", examples)
         if held_out and not held_out.isdisjoint(map(without_punctuation, (source, target))):
-            inspection.note("a side is in another split", examples)
+            inspection.note(IN_ANOTHER_SPLIT, examples)
     return inspection
 
 

@@ -30,7 +30,7 @@ class Bahdanau(RecurrentSeq2Seq):
     """s_t = GRU([E y_{t-1}; c_t], s_{t-1}); s_{t-1} is the query for c_t (Bahdanau et al. 2015, section 3.1).
 
     The annotation h_j concatenates the forward and the backward state of a GRU at piece j (section 3.2); this is
-    encoder@model=bidirectional, and other encoders have other h_j.
+    `encoder@model=bidirectional`, and other encoders have other h_j.
     s_0 = tanh(W_s b_1), where b_1 is the last state of the encoder: the backward state at the first piece (A.2.2).
     Readout: maxout over pairs of U_o s_{t-1} + V_o E y_{t-1} + C_o c_t (appendix A.2.2), then the softmax layer.
 

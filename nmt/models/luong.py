@@ -47,10 +47,10 @@ class Luong(RecurrentSeq2Seq):
     In the code, h_s are the `annotations`, h_t is `query`, c_t `context`, h~_t `attentional`, W_c `combine` and W_s
     `output`. W_a, W_p and v_p are in the scorer and the window of `attention`.
 
-    The paper's encoder is encoder@model=reversed, whose final states become the initial states of the decoder
+    The paper's encoder is `encoder@model=reversed`, whose final states become the initial states of the decoder
     unchanged, so both must have the same width. The final states of each layer of other encoders pass through
-    tanh(linear). encoder@model and decoder@model choose the recurrent networks. An LSTMN (Cheng et al. 2016) attends to
-    its own past, at the site encoder_self in the encoder and at decoder_self in the decoder.
+    tanh(linear). `encoder@model` and `decoder@model` choose the recurrent networks. An LSTMN (Cheng et al. 2016)
+    attends to its own past, at the site encoder_self in the encoder and at decoder_self in the decoder.
 
     Dropout is applied to the embeddings, to the output of each encoder and decoder layer, and to h~_t; `dropout_at`
     overrides `dropout` at the places embedding, encoder, decoder and output. With `fix_norm`, the rows of the

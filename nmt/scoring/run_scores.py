@@ -285,7 +285,7 @@ def stored_scores(run: LoadedRun, test_set: TestSet) -> tuple[list[str], dict[st
         logger.warning("%s The stored scores are not used.", error)
         return None
     logger.info(
-        "%s was not translated again: BLEU and chrF2 were computed from %s, and the other scores are those in %s. "
+        "BLEU and chrF2 of %s are those of the translations in %s, the other scores those in %s. "
         "nmt.evaluate translates again.",
         run.directory.path,
         hypotheses_file,

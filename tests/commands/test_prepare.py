@@ -42,6 +42,17 @@ def test_the_report_counts_defects_and_what_is_left(
     assert not (corpus / "run").exists()
 
 
+def test_it_says_that_no_side_is_in_another_split(
+    corpus: Path, job: Callable[..., Job], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(corpus)
+    for number, split in enumerate(("train", "valid", "test")):
+        for language in ("en", "vi"):
+            (corpus / f"{split}.{language}").write_text(f"{split} line {number} {language}\n" * 3)
+    prepare(job("prepare", cache_dir="cache"))
+    assert cells(capsys.readouterr().out, "a side is in another split") == ["0", "0", "0"]
+
+
 def test_mistakes_are_reported_as_by_training(command: Callable[..., Any], tiny: Callable[..., list[str]]) -> None:
     ended = command("prepare", *tiny(data__train="[trian]"))
     assert (ended.code, ended.output) == (2, "")
