@@ -62,7 +62,7 @@ function columnsOf(cell, { prior }, room) {
   const isSparse = cell.normalizer === "Sparsemax", input = prior && cell.renormalized ? "e+log g" : "e";
   const columns = [
     { symbol: "e", name: "e", part: "e", width: 1.15 }, ...prior ? [{ symbol: "g", name: "g", part: "g", width: 0.9 }] : [],
-    { symbol: "n", name: isSparse ? `${input}−τ` : `exp(${input})`, part: "share", width: 1.15 }, { symbol: "a", name: "a", part: "a", width: 1.15 },
+    { symbol: "n", name: isSparse ? `${input}−τ` : `exp(${input}−max)`, part: "share", width: 1.15 }, { symbol: "a", name: "a", part: "a", width: 1.15 },
     { symbol: "v", name: "v", part: "v", width: 0.75 }, { symbol: "c", name: "a·v", part: "av", width: 0.8 },
   ];
   const total = columns.reduce((sum, { width }) => sum + width, 0);
