@@ -40,11 +40,11 @@ class Scorer(nn.Module, ABC):
 
     @abstractmethod
     def project_queries(self, queries: Queries) -> Float[Tensor, "batch heads queries _"]:
-        """What `score` needs of each query."""
+        """The part of `score` that depends on the query alone."""
 
     @abstractmethod
     def project_keys(self, keys: Keys) -> Float[Tensor, "batch heads keys _"]:
-        """What `score` needs of each key. It is computed once per source and kept during the search."""
+        """The part of `score` that depends on the key alone. The search caches it, so each key is projected once."""
 
     def key_vectors(self, keys: ProjectedKeys) -> Float[Tensor, "batch heads keys _"]:
         """The vectors whose inner products with the projected queries are the scores; by default the projected keys."""

@@ -87,9 +87,10 @@ def _translate_standard_input(settings: TranslateSettings) -> None:
     prefix_file = None if settings.prefixes is None else existing_file("prefixes", settings.prefixes)
     (runs, _), translator = _load(settings)
     language = LanguageCheck(runs[0].direction)
-    # A program that waits for each translation before it writes the next line must not wait for ever.
-    pipe = Pipe(sys.stdin.fileno()) if Pipe.connected_to(sys.stdin) else None
-    lines = language.watch(text_lines(pipe or sys.stdin.buffer, "Standard input"))
+    name = "Standard input"
+    # Otherwise, a program that waits for each translation before it writes the next line would wait forever.
+    pipe = Pipe(sys.stdin.fileno(), name) if Pipe.connected_to(sys.stdin) else None
+    lines = language.watch(text_lines(pipe or sys.stdin.buffer, name))
     if prefix_file is None:
         pairs: Iterator[tuple[str, str]] = ((line, "") for line in lines)
     else:

@@ -183,10 +183,10 @@ class Translator:
         """`translated_lines` for any number of (line, prefix) pairs.
 
         They are read in windows of 1, 4, 16, ... up to `read_ahead` lines: the small first windows return the first
-        translations quickly, and the larger later ones fill batches. A window also ends if `paused` says, after one of
-        its lines, that the next one is not there yet. With `document`, all lines up to an empty line are one document.
-        In warnings, a line is `line_label` and its number, from `first_line`. A Mistake or CheckFailed of `lines` is
-        raised after the translations of the lines before it. Raises Mistake if `read_ahead` is below 1.
+        translations quickly, and the larger later ones fill batches. A window also ends after a line if `paused()` is
+        true, because the next line has not arrived yet. With `document`, all lines up to an empty line are one
+        document. In warnings, a line is `line_label` and its number, from `first_line`. A Mistake or CheckFailed of
+        `lines` is raised after the translations of the lines before it. Raises Mistake if `read_ahead` is below 1.
         """
         if read_ahead < 1:
             raise Mistake(f"read_ahead is {read_ahead}; it must be at least 1 line.")
@@ -445,6 +445,7 @@ def _take(
     """Up to `size` lines, fewer if the input pauses or ends, and the error raised after them, if any."""
     window: list[tuple[str, str]] = []
     try:
+        # Not list(islice(...)), which would lose the lines read before an error.
         for line in islice(lines, size):
             window.append(line)
             if len(window) < size and paused():

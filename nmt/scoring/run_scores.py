@@ -285,8 +285,8 @@ def stored_scores(run: LoadedRun, test_set: TestSet) -> tuple[list[str], dict[st
         logger.warning("%s The stored scores are not used.", error)
         return None
     logger.info(
-        "BLEU and chrF2 of %s are those of the translations in %s, the other scores those in %s. "
-        "nmt.evaluate translates again.",
+        "%s was not translated again: BLEU and chrF2 are those of the translations in %s, and the other scores those "
+        "in %s. To translate again, run nmt.evaluate.",
         run.directory.path,
         hypotheses_file,
         file,

@@ -1,4 +1,4 @@
-"""Lines that another program writes, and whether it pauses."""
+"""Reads lines from a pipe, and says whether its writer pauses."""
 
 import io
 import os
@@ -7,17 +7,19 @@ import stat
 import sys
 from typing import IO
 
+from nmt.text.lines import readable
+
 _CHUNK = 2**16
 """Bytes to read at once; the capacity of a pipe on Linux."""
 _PAUSE = 0.02
-"""Seconds without a byte after which a program pauses. Longer would delay each answer, shorter would split batches."""
+"""A writer pauses if it sends nothing for this many seconds. More would delay answers, less would split batches."""
 
 
 class Pipe(io.BufferedIOBase):
-    """A pipe or socket that can say whether the program at the other end pauses; Python's own files cannot."""
+    """A pipe or socket that can say whether its writer pauses; Python's own files cannot. Messages call it `name`."""
 
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
+    def __init__(self, descriptor: int, name: str) -> None:
+        self._descriptor, self._name = descriptor, name
         self._unread = bytearray()
 
     @staticmethod
@@ -27,7 +29,8 @@ class Pipe(io.BufferedIOBase):
             mode = os.fstat(file.fileno()).st_mode
         except OSError:  # a file in memory
             return False
-        return (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)) and hasattr(select, "poll")
+        # On Windows, select accepts sockets only.
+        return (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)) and sys.platform != "win32"
 
     def readline(self, limit: int | None = -1, /) -> bytes:
         """The next line with its end, at most `limit` bytes of it; b"" at the end of the input."""
@@ -42,8 +45,17 @@ class Pipe(io.BufferedIOBase):
         return line
 
     def paused(self) -> bool:
-        """Whether no line has come for a short time. False at the end of the input."""
-        if b"\n" in self._unread:
-            return False
-        waiting, _, _ = select.select([self._descriptor], [], [], _PAUSE)
-        return not waiting
+        """Whether the writer pauses before it has finished the next line. False at the end of the input.
+
+        Raises CheckFailed if the pipe can no longer be read.
+        """
+        # A writer may send a part of the next line and then wait. A line longer than a chunk is waited for.
+        while b"\n" not in self._unread and len(self._unread) < _CHUNK:
+            if not select.select([self._descriptor], [], [], _PAUSE)[0]:
+                return True
+            with readable(self._name):
+                chunk = os.read(self._descriptor, _CHUNK)
+            if not chunk:
+                return False
+            self._unread += chunk
+        return False

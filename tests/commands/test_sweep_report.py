@@ -1,5 +1,6 @@
 """The report at the end of a sweep."""
 
+import logging
 import shutil
 from pathlib import Path
 
@@ -63,9 +64,13 @@ def test_the_comparison_records_the_command_of_the_sweep(trained: Path) -> None:
     assert read_json(trained.parent / "comparison.json")["command"] == "nmt train -m seed=1,2"
 
 
-def test_the_comparison_of_nested_runs_is_in_the_folder_of_the_sweep(trained: Path, tmp_path: Path) -> None:
+def test_the_comparison_of_nested_runs_is_in_the_folder_of_the_sweep(
+    trained: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     run = shutil.copytree(trained, tmp_path / "sweep" / "luong" / "dot")
-    sweep_report([JobRecord(0, str(run), [], 0, "")], tmp_path / "sweep", "nmt train -m seed=1,2")
+    with caplog.at_level(logging.INFO):
+        sweep_report([JobRecord(0, str(run), [], 0, "")], tmp_path / "sweep", "nmt train -m seed=1,2")
+    assert caplog.messages[-1] == f"Written to {tmp_path / 'sweep'}"
     assert [path.parent.name for path in tmp_path.rglob("comparison.json")] == ["sweep"]
 
 

@@ -109,23 +109,31 @@ def test_a_program_may_wait_for_each_translation_before_it_writes_the_next_line(
 ) -> None:
     lines = [f"line {number}" for number in range(6)]
     (stdin, to_command), (from_command, stdout) = os.pipe(), os.pipe()
-    answers = []
+    answers: list[str] = []
 
-    def write_and_wait() -> None:
-        with open(to_command, "wb", buffering=0) as writer, open(from_command, "rb", buffering=0) as reader:
-            for line in lines:
-                writer.write(f"{line}\n".encode())
-                if not select.select([reader], [], [], 10)[0]:
-                    return  # the command waits for more lines
-                answers.append(reader.readline().decode())
+    with (
+        open(stdin) as reads,
+        open(stdout, "w") as writes,
+        open(from_command, "rb", buffering=0) as reader,
+        monkeypatch.context() as patch,
+    ):
 
-    program = Thread(target=write_and_wait)
-    with open(stdin) as reads, open(stdout, "w") as writes, monkeypatch.context() as patch:
+        def write_and_wait() -> None:
+            with open(to_command, "wb", buffering=0) as writer:
+                for line in lines:
+                    writer.write(f"{line}\n".encode())
+                    if not select.select([reader], [], [], 10)[0]:
+                        return  # the command waits for more lines
+                    answers.append(reader.readline().decode())
+
         patch.setattr(sys, "stdin", reads)
         patch.setattr(sys, "stdout", writes)
+        program = Thread(target=write_and_wait)
         program.start()
-        translate(changed(job, read_ahead=1024))
-        program.join()
+        try:
+            translate(changed(job, read_ahead=1024))
+        finally:
+            program.join()
     assert answers == [f"{line.upper()}\n" for line in lines]
 
 

@@ -251,6 +251,23 @@ def test_stream_reads_no_further_than_its_window_and_windows_grow(tokenizers: To
     assert seen == [1] + [5] * 4 + [11] * 6 + [17] * 3
 
 
+def test_a_window_ends_where_the_input_pauses_and_lines_keep_their_numbers(
+    tokenizers: TokenizerPair, caplog: pytest.LogCaptureFixture
+) -> None:
+    read = []
+
+    def lines() -> Iterator[tuple[str, str]]:
+        for line in ("red", "blue", " ".join(WORDS * 3)):
+            read.append(line)
+            yield line, ""
+
+    model = Echo(tokenizers.target.size)
+    subject = Translator(bind(BeamSearch(beam_size=2), model), tokenizers, max_source_tokens=13)
+    seen = [len(read) for _ in subject.stream(lines(), read_ahead=100, paused=lambda: True)]
+    assert seen == [1, 2, 3]
+    assert caplog.messages[0].startswith("Line 3 has ")
+
+
 @pytest.mark.parametrize("kind", [Mistake, CheckFailed])
 @pytest.mark.parametrize("good", [0, 1, 2, 5, 7])
 def test_an_error_in_the_input_is_raised_after_the_translations_before_it(

@@ -71,7 +71,7 @@ def test_scores_are_used_if_nothing_has_changed(
         stored = stored_scores(*evaluated)
     assert stored is not None
     assert len(stored[0]) == 7
-    assert "run are those of the translations in " in caplog.text
+    assert "run was not translated again: BLEU and chrF2 are those of the translations in " in caplog.text
 
 
 def test_without_a_seed_intervals_are_not_compared(

@@ -2,12 +2,14 @@
 
 import io
 import os
+import socket
 import sys
 from collections.abc import Iterator
 from threading import Thread
 
 import pytest
 
+from nmt.errors import CheckFailed
 from nmt.text.lines import LONGEST_LINE, bounded_lines
 from nmt.text.pipes import Pipe
 
@@ -44,13 +46,13 @@ def test_its_lines_are_those_of_a_file(ends: tuple[int, io.FileIO], data: bytes)
 
     thread = Thread(target=write)
     thread.start()
-    assert list(bounded_lines(Pipe(descriptor))) == list(bounded_lines(io.BytesIO(data)))
+    assert list(bounded_lines(Pipe(descriptor, "a pipe"))) == list(bounded_lines(io.BytesIO(data)))
     thread.join()
 
 
 def test_it_pauses_when_all_lines_are_read_until_there_is_another_or_the_end(ends: tuple[int, io.FileIO]) -> None:
     descriptor, writer = ends
-    pipe = Pipe(descriptor)
+    pipe = Pipe(descriptor, "a pipe")
     assert pipe.paused()
     writer.write(b"a\nb\n")
     assert not pipe.paused()
@@ -58,12 +60,28 @@ def test_it_pauses_when_all_lines_are_read_until_there_is_another_or_the_end(end
     assert not pipe.paused()  # the next line is read already
     assert pipe.readline() == b"b\n"
     assert pipe.paused()
-    writer.write(b"c\n")
+    writer.write(b"c\nd")
     assert not pipe.paused()
     assert pipe.readline() == b"c\n"
+    assert pipe.paused()  # in the middle of a line
+    writer.write(b"e")
+    assert pipe.paused()
     writer.close()
     assert not pipe.paused()
+    assert pipe.readline() == b"de"
     assert pipe.readline() == b""
+
+
+def test_a_connection_that_breaks_is_reported() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.send(b"a")
+        # A side that closes without having read what was sent to it resets the connection.
+        ours.send(b"unread")
+        theirs.close()
+        pipe = Pipe(ours.fileno(), "Standard input")
+        with pytest.raises(CheckFailed, match="Standard input cannot be read"):
+            pipe.paused()
 
 
 def test_a_file_is_not_a_pipe(ends: tuple[int, io.FileIO]) -> None:
