@@ -47,7 +47,7 @@ def ablate_attention(job: Job[AblateAttentionSettings]) -> None:
     for site, layer, head, way, quality in heads:
         bleu_change = "" if quality.bleu is None or intact.bleu is None else f"{quality.bleu - intact.bleu:+.2f}"
         rows.append([site, str(layer), str(head), way, f"{quality.log_prob - intact.log_prob:+.4f}", bleu_change])
-    table = Table(HEADER, rows)
+    table = Table(HEADER, rows) if settings.bleu else Table(HEADER[:-1], [row[:-1] for row in rows])
     write_text(out / "ablation.csv", table.csv())
     record = {"command": job.command, "sentences": len(test_set.sources), "intact": intact._asdict()}
     record |= made_with

@@ -2,6 +2,7 @@
 
 import errno
 import gc
+import ipaddress
 import logging
 import math
 import socket
@@ -95,9 +96,25 @@ def _serve(
 
 
 def _print_address(listening: socket.socket) -> None:
+    """Prints an address that a browser on this machine can open; logs the one for the network, if there is one."""
     host, port = listening.getsockname()[:2]
-    host = f"[{host}]" if ":" in host else host  # IPv6
-    print(f"http://{host}:{port}", flush=True)
+    if ipaddress.ip_address(host).is_unspecified:  # 0.0.0.0 or ::, which only say that it listens on all addresses
+        host = "127.0.0.1" if listening.family is socket.AF_INET else "::1"
+        on_network = _network_address()
+        if on_network is not None:
+            logger.info("Others on your network can open http://%s:%d", on_network, port)
+    print(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}", flush=True)
+
+
+def _network_address() -> str | None:
+    """This machine's IPv4 address in the network through which it reaches others; None if it has none."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as route:
+        try:
+            route.connect(("192.0.2.1", 9))  # RFC 5737: nobody's address. Connecting a UDP socket sends nothing.
+        except OSError:  # no route
+            return None
+        address = ipaddress.ip_address(route.getsockname()[0])
+    return None if address.is_loopback else str(address)
 
 
 def _seconds_to_finish(time_limit: float) -> int:

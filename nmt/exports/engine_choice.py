@@ -17,7 +17,7 @@ from nmt.errors import FULL_DISK, Mistake
 from nmt.exports.damage import DamagedExport, UnreadableExport
 from nmt.exports.engine_options import COMPARED, VERDICT, check_supported
 from nmt.exports.export_record import check_files, engine_folder, origin, read_record
-from nmt.exports.extras import check_extra, importing
+from nmt.exports.extras import check_extra, importing, install_command
 from nmt.files import remove, write_json
 from nmt.paths import cache_folder, check_writable
 from nmt.runs.engine import Engine, search_config
@@ -127,6 +127,9 @@ def _compared_export(
         return reason
     try:
         check_extra("ctranslate2")
+    except Mistake:
+        return f"to use CTranslate2, which is often faster, run {install_command('ctranslate2')}"
+    try:
         if not _computes_on_cpu(device):
             return "there is a GPU" if device == "auto" else f"device={device}"
         folder = _cached_export(run, origin(run, "ctranslate2", "float32"), Path(cache_dir))

@@ -111,7 +111,7 @@ def weights_of(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def test_a_killed_job_is_resumed_and_more_values_add_jobs(
-    command: Command, start: Start, sweep: Callable[..., list[str]]
+    command: Command, start: Start, sweep: Callable[..., list[str]], corpus: Path
 ) -> None:
     steps = {"trainer__max_steps": 2, "validation__every": 1}
     finished = command("train", *sweep("runs/thử #1", "scorer=general", **steps))
@@ -123,6 +123,8 @@ def test_a_killed_job_is_resumed_and_more_values_add_jobs(
     assert (more.code, more.errors.count("resumed from last.ckpt")) == (0, 1), more.errors
     assert more.errors.count("Kept the finished run") == 1
     assert [row["scorer"] for row in table_of(more.output)] == ["general", "dot"]
+    folders = {path.name for path in (corpus / "runs" / "thử #1").iterdir() if path.is_dir()}
+    assert {path.name for path in (corpus / "runs" / "thử #1" / "jobs").iterdir()} == folders - {"jobs"}
 
 
 @pytest.mark.soak

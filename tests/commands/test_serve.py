@@ -1,5 +1,6 @@
 """nmt.serve: the address that it prints, how it stops, and what it refuses before it listens."""
 
+import errno
 import json
 import re
 import signal
@@ -70,7 +71,40 @@ def test_a_host_that_is_not_this_machine_is_refused(here: Path, host: str, messa
 def test_an_ipv6_address_is_printed_in_brackets(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.socket(socket.AF_INET6) as listening:
         _print_address(listening)
-    assert capsys.readouterr().out == "http://[::]:0\n"
+    assert capsys.readouterr().out == "http://[::1]:0\n"
+
+
+@pytest.mark.parametrize(("own", "logged"), [("192.0.2.7", True), ("127.0.0.1", False), (None, False)])
+def test_the_printed_address_can_be_opened_if_the_server_listens_on_all(
+    own: str | None,
+    logged: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Route:
+        """A UDP socket of a machine with the address `own`; None if it is in no network."""
+
+        def __enter__(self) -> "Route":
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+        def connect(self, address: tuple[str, int]) -> None:
+            if own is None:
+                raise OSError(errno.ENETUNREACH, "Network is unreachable")
+
+        def getsockname(self) -> tuple[str | None, int]:
+            return own, 50000
+
+    with socket.create_server(("0.0.0.0", 0)) as listening:
+        port = listening.getsockname()[1]
+        monkeypatch.setattr(socket, "socket", lambda *_: Route())
+        with caplog.at_level("INFO"):
+            _print_address(listening)
+    assert capsys.readouterr().out == f"http://127.0.0.1:{port}\n"
+    assert caplog.messages == [f"Others on your network can open http://192.0.2.7:{port}"] * logged
 
 
 @pytest.mark.parametrize(

@@ -170,7 +170,8 @@ def test_without_ctranslate2_torch_translates(
     for module in (engine_choice, engine_options):
         monkeypatch.setattr(module, "check_extra", missing)
     assert chosen(run).engine.name == "torch"
-    assert "using torch: ctranslate2 needs the package ctranslate2, which is not installed" in caplog.text
+    remedy = "to use CTranslate2, which is often faster, run pip install -c constraints.txt -e '.[ctranslate2]'"
+    assert f"engine=auto: using torch: {remedy}" in caplog.messages
     with pytest.raises(Mistake, match=r"which is not installed; install it first, or use engine=torch\.$"):
         chosen(run, "ctranslate2")
 
