@@ -303,9 +303,8 @@ def _run_job(sweep: Sweep) -> float | None:
         for file in files:
             write_json(file, record._replace(exit_code=code, error=sentence)._asdict())
     if leads and folder != Path(hydra_config.runtime.output_dir):
-        with suppress(
-            OSError
-        ):  # Hydra's folder for the job, such as sweep_dir/0, which only a launcher's files may use
+        with suppress(OSError):  # not empty
+            # Hydra's own folder for the job, such as sweep_dir/0.
             Path(hydra_config.runtime.output_dir).rmdir()
     run = None if code or not leads else sweep.run_in(folder)
     return None if run is None else run.best_value
