@@ -27,9 +27,9 @@ class CompareSettings(Keys):
         check_named_once(self.run_dirs)
         if self.run_dirs and self.reference not in (None, []):
             raise Mistake(
-                "reference is for outputs alone; with run_dirs, the references are those of split: leave out reference=, or "
-                "translate your own test set with nmt.translate and name the translations in outputs instead of the "
-                "runs."
+                "reference is for outputs alone; with run_dirs, the references are those of split: leave out "
+                "reference=, or translate your own test set with nmt.translate and name the translations in outputs "
+                "instead of the runs."
             )
         if not self.run_dirs and self.reference in (None, []):
             raise Mistake("outputs need a reference: set reference=FILE, or 'reference=[A,B]' for several.")
