@@ -446,7 +446,7 @@ def test_the_page_says_that_another_run_or_sentence_drops_the_changes(page: Any)
     page.locator("#try-block").click()
     page.locator("#changed .cell").first.wait_for()
     page.locator("#run").select_option("maps_luong")
-    page.get_by_text("Changes that belonged to the previous translation").wait_for()
+    page.get_by_text("The changes to the previous translation").wait_for()
     assert page.locator("#changes li").count() == 0
     page.go_back()
     page.locator("#changes li").wait_for()
@@ -455,7 +455,7 @@ def test_the_page_says_that_another_run_or_sentence_drops_the_changes(page: Any)
     assert page.locator("#run").input_value() == "maps_transformer"
     assert page.locator("#status").text_content() == ""
     translate(page, "two one.")
-    page.get_by_text("Changes that belonged to the previous translation").wait_for()
+    page.get_by_text("The changes to the previous translation").wait_for()
     translate(page, "three one.")
     assert page.locator("#status").text_content() == ""
 

@@ -67,6 +67,33 @@ def test_the_presentation_can_be_read_from_the_last_row_and_left_by_a_key(page: 
     assert not page.locator("#site").is_visible()
 
 
+@pytest.mark.parametrize(("width", "height"), [(1920, HIGH), (1280, 720)])
+def test_a_guess_and_its_error_rates_are_in_one_window(page: Any, width: int, height: int) -> None:
+    page.set_viewport_size({"width": width, "height": height})
+    page.locator("#try-guess").click()
+    page.locator("#guess-reveal").click()
+    page.locator("#guess-legend:not([hidden])").wait_for()
+    for part in ("#guess-table", "#guess-rates", "#guess-legend"):
+        box = page.locator(part).bounding_box()
+        assert 0 <= box["y"] and box["y"] + box["height"] <= height, part
+    assert not page.locator("#maps").is_visible()
+    page.locator("#guess-box summary").click()
+    assert page.locator("#maps").is_visible()
+
+
+def test_what_happens_is_said_below_the_map(page: Any) -> None:
+    page.locator("#intact .cell").first.click()
+    page.get_by_role("button", name="Block at every step").click()
+    page.locator("#outcome:not([hidden])").wait_for()
+    page.locator("#text").fill("three two one.")
+    page.locator("#text").press("Enter")
+    page.get_by_text("The changes to the previous translation").wait_for()
+    notice, nav, drawn = (page.locator(part).bounding_box() for part in ("#status", "header nav", "#intact .map svg"))
+    assert drawn["y"] + drawn["height"] <= notice["y"]
+    assert notice["x"] + notice["width"] <= nav["x"]
+    assert notice["y"] + notice["height"] <= HIGH
+
+
 def test_a_qr_code_opens_the_same_state_for_the_class(page: Any, address: str) -> None:
     page.locator("#intact .cell").first.click()
     page.locator("#qr").click()

@@ -118,7 +118,7 @@ def test_changes_of_words_that_are_replaced_go_and_come_back(page: Any) -> None:
     ready(page)
     word(page, 1).click()
     page.locator("#word-others button:enabled").first.click()
-    page.get_by_text("Changes that belonged to the previous translation").wait_for()
+    page.get_by_text("The changes to the previous translation").wait_for()
     ready(page)
     assert kinds_of_changes(page) == ["equal weights", "blocked", "Kept", "Locked"]
     page.go_back()
@@ -128,7 +128,7 @@ def test_changes_of_words_that_are_replaced_go_and_come_back(page: Any) -> None:
     # A word that is deleted changes everything from there on.
     word(page, 0).click()
     page.get_by_role("button", name="Delete", exact=True).click()
-    page.get_by_text("Changes that belonged to the previous translation").wait_for()
+    page.get_by_text("The changes to the previous translation").wait_for()
     ready(page)
     assert kinds_of_changes(page) == ["blocked", "Kept"]
 
@@ -156,7 +156,7 @@ def test_a_run_of_another_language_ends_the_translation_and_its_changes(page: An
     assert page.locator("#answer .translation").text_content() == ""
     assert page.locator("#intact .cell, #changes li, #answer button:visible").count() == 0
     held.pop().continue_()
-    page.get_by_text("Changes that belonged to the previous translation").wait_for()
+    page.get_by_text("The changes to the previous translation").wait_for()
     ready(page)
     assert page.locator("#text").get_attribute("lang") == "vi"
     page.go_back()

@@ -109,7 +109,7 @@ const TEXTS = {
     you: "you", model: "the model", diagonal: "the diagonal", aer: "alignment error rate", precision: "precision",
     recall: "recall", guessed: "{0} – {1}", sureLink: "sure link", possibleLink: "possible link", noLink: "no link",
     pictureLarge: "The picture is too large for this browser; save the drawing (SVG) instead.", noRuns: "The server cannot load any of its runs now; see its log, then reload this page.",
-    typed: "Press Enter to translate", waiting: "translating …", escStops: "(Esc stops it)", stopped: "Stopped.", dropped: "Changes that belonged to the previous translation are gone. The browser's Back button brings them back.", failed: "The server cannot be reached. Check that nmt.serve is still running, and try again.",
+    typed: "Press Enter to translate", waiting: "translating …", escStops: "(Esc stops it)", stopped: "Stopped.", dropped: "The changes to the previous translation are gone; the browser's Back button restores them.", failed: "The server cannot be reached. Check that nmt.serve is still running, and try again.",
     failedAtStart: "The server cannot be reached. Check that nmt.serve is running, then reload this page.",
   },
   vi: {
@@ -215,7 +215,7 @@ const TEXTS = {
     you: "bạn", model: "mô hình", diagonal: "đường chéo", aer: "tỉ lệ lỗi (AER)", precision: "độ chính xác (precision)",
     recall: "độ phủ (recall)", guessed: "{0} – {1}", sureLink: "liên kết chắc chắn", possibleLink: "liên kết có thể có", noLink: "không có liên kết",
     pictureLarge: "Ảnh quá lớn đối với trình duyệt này; hãy lưu hình vẽ (SVG).", noRuns: "Hiện máy chủ không nạp được mô hình nào; hãy xem nhật ký của máy chủ, rồi tải lại trang này.",
-    typed: "Nhấn Enter để dịch", waiting: "đang dịch …", escStops: "(nhấn Esc để dừng)", stopped: "Đã dừng.", dropped: "Những thay đổi của bản dịch trước đã bị bỏ. Hãy bấm nút Quay lại của trình duyệt để lấy lại chúng.", failed: "Không kết nối được với máy chủ. Hãy kiểm tra xem nmt.serve còn chạy không, rồi thử lại.",
+    typed: "Nhấn Enter để dịch", waiting: "đang dịch …", escStops: "(nhấn Esc để dừng)", stopped: "Đã dừng.", dropped: "Những thay đổi của bản dịch trước đã bị bỏ; nút Quay lại của trình duyệt khôi phục chúng.", failed: "Không kết nối được với máy chủ. Hãy kiểm tra xem nmt.serve còn chạy không, rồi thử lại.",
     failedAtStart: "Không kết nối được với máy chủ. Hãy kiểm tra xem nmt.serve có đang chạy không, rồi tải lại trang này.",
   },
 };
