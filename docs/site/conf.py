@@ -105,7 +105,9 @@ SEARCHED = {
     "docs/vi/faq": "hỏi đáp, hoi dap, cau hoi thuong gap, loi",
     "docs/vi/first_steps": "bat dau, chay thu, bắt đầu, chạy thử",
     "docs/vi/lab_in_ten_minutes": "bai giang, giảng dạy, giang day, trình chiếu, trinh chieu",
+    "docs/vi/glossary": "thuat ngu, tu dien, từ điển",
     "docs/vi/read_a_map": "ban do chu y, giong hang tu",
+    "docs/vi/serve": "may chu, phong thuc hanh, api, libretranslate, deepl",
     "docs/vi/your_corpus": "huan luyen, ngu lieu, dữ liệu riêng, du lieu rieng, tập dữ liệu, tách từ, tach tu",
 }
 
