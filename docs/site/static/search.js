@@ -2,20 +2,19 @@
 DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = location.protocol !== "file:";
 // Sphinx's marking of the words searched for fails at the titles of the theme's icons.
 for (const title of document.querySelectorAll("svg title")) title.classList.add("nohighlight");
-// There is one page for searching: after a search from a Vietnamese page, it speaks Vietnamese.
-const asked = new URLSearchParams(location.search);
-if (document.documentElement.lang === "vi" || asked.get("lang") === "vi") {
+// There is one page for searching: after a search from a Vietnamese page, it speaks Vietnamese, too.
+const root = document.documentElement;
+if (root.lang === "vi" || new URLSearchParams(location.search).get("lang") === "vi") {
   for (const form of document.querySelectorAll("form[role=search]")) {
     form.append(Object.assign(document.createElement("input"), { type: "hidden", name: "lang", value: "vi" }));
   }
-}
-if (asked.get("lang") === "vi") {
-  document.documentElement.lang = "vi";
+  root.lang = "vi";
   for (const field of document.querySelectorAll("input[name=q]")) field.placeholder = field.ariaLabel = "Tìm kiếm";
   Documentation.addTranslations({
     locale: "vi",
     plural_expr: "0",
     messages: {
+      "Hide Search Matches": "Bỏ đánh dấu kết quả tìm kiếm",
       "Searching": "Đang tìm",
       "Preparing search...": "Đang chuẩn bị tìm kiếm ...",
       "Search Results": "Kết quả tìm kiếm",
