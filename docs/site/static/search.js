@@ -14,7 +14,7 @@ if (root.lang === "vi" || new URLSearchParams(location.search).get("lang") === "
     locale: "vi",
     plural_expr: "0",
     messages: {
-      "Hide Search Matches": "Bỏ đánh dấu kết quả tìm kiếm",
+      "Hide Search Matches": "Bỏ đánh dấu các từ đã tìm",
       "Searching": "Đang tìm",
       "Preparing search...": "Đang chuẩn bị tìm kiếm ...",
       "Search Results": "Kết quả tìm kiếm",

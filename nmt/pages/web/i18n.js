@@ -215,7 +215,7 @@ const TEXTS = {
     you: "bạn", model: "mô hình", diagonal: "đường chéo", aer: "tỉ lệ lỗi (AER)", precision: "độ chính xác (precision)",
     recall: "độ phủ (recall)", guessed: "{0} – {1}", sureLink: "liên kết chắc chắn", possibleLink: "liên kết có thể có", noLink: "không có liên kết",
     pictureLarge: "Ảnh quá lớn đối với trình duyệt này; hãy lưu hình vẽ (SVG).", noRuns: "Hiện máy chủ không nạp được mô hình nào; hãy xem nhật ký của máy chủ, rồi tải lại trang này.",
-    typed: "Nhấn Enter để dịch", waiting: "đang dịch …", escStops: "(nhấn Esc để dừng)", stopped: "Đã dừng.", dropped: "Những thay đổi của bản dịch trước đã bị bỏ; nút Quay lại của trình duyệt khôi phục chúng.", failed: "Không kết nối được với máy chủ. Hãy kiểm tra xem nmt.serve còn chạy không, rồi thử lại.",
+    typed: "Nhấn Enter để dịch", waiting: "đang dịch …", escStops: "(nhấn Esc để dừng)", stopped: "Đã dừng.", dropped: "Những thay đổi bạn đã làm với bản dịch trước không còn nữa; hãy bấm nút Quay lại của trình duyệt để khôi phục.", failed: "Không kết nối được với máy chủ. Hãy kiểm tra xem nmt.serve còn chạy không, rồi thử lại.",
     failedAtStart: "Không kết nối được với máy chủ. Hãy kiểm tra xem nmt.serve có đang chạy không, rồi tải lại trang này.",
   },
 };
