@@ -465,5 +465,15 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path):
         assert (index["docnames"][document], is_main) == (f"docs/{page}", True)
 
 
+def test_sphinx_still_has_the_messages_that_we_translate():
+    sphinx = pytest.importorskip("sphinx", reason="the extra docs is not installed")
+    static = Path(sphinx.__file__).parent / "themes" / "basic" / "static"
+    has = "".join((static / name).read_text(encoding="utf-8") for name in ("searchtools.js", "sphinx_highlight.js"))
+    messages = (DOCS / "site" / "static" / "search.js").read_text(encoding="utf-8").partition("messages: {")[2]
+    translated = re.findall(r'^ {6}"(.+?)":', messages, re.M)
+    assert len(translated) == 7
+    assert [message for message in translated if f'"{message}"' not in has] == []
+
+
 def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150

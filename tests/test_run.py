@@ -319,7 +319,7 @@ def test_equal_runs_do_not_differ(here: Path, tmp_path: Path, capsys: pytest.Cap
     text = capsys.readouterr().out
     table = rows(text)
     assert table[3][table[0].index("p")] == "1.000"
-    assert "Counted from the top, row 2 does not differ significantly from row 1 (p >= 0.05)." in text
+    assert "Row 2 (counted without the header) does not differ significantly from row 1 (p >= 0.05)." in text
     assert json.loads((tmp_path / "out" / "comparison.json").read_text(encoding="utf-8"))["systems"][1]["p"] == 1
 
 

@@ -84,7 +84,7 @@ ANCHOR = re.compile(r'<a id="([^"]+)"></a>')
 # What people search for that is not in the title of the page that they need.
 SEARCHED = {
     "README": "git, install",
-    "README.vi": "cai dat, phong thuc hanh",
+    "README.vi": "cai dat",
     "docs/explanation/attention": "local attention, predictive alignment, sparse attention, monotonic attention",
     "docs/explanation/search": "p-value, significance test, bootstrap, paired test, temperature, top-k, mbr",
     "docs/how_to/compare_runs": "hyperparameter search, grid search, slurm, joblib",

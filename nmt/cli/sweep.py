@@ -265,7 +265,12 @@ def _run_job(sweep: Sweep) -> float | None:
     overrides: Any = OmegaConf.to_container(hydra_config.overrides.task, resolve=False)
     # Normalized like Hydra's folder of the job.
     sweep_dir = Path(os.path.abspath(hydra_config.sweep.dir))
-    folder = _job_folder(sweep, Path(hydra_config.runtime.output_dir), overrides)
+    hydras_folder = Path(hydra_config.runtime.output_dir)
+    folder = _job_folder(sweep, hydras_folder, overrides)
+    if folder != hydras_folder:
+        # Hydra has made a folder such as sweep_dir/0, which stays empty unless a launcher uses it.
+        with suppress(OSError):
+            hydras_folder.rmdir()
     record = JobRecord(
         number=hydra_config.job.num, folder=str(folder), overrides=overrides, exit_code=1, error="not finished"
     )
@@ -302,10 +307,6 @@ def _run_job(sweep: Sweep) -> float | None:
             files = [files[0], stored]
         for file in files:
             write_json(file, record._replace(exit_code=code, error=sentence)._asdict())
-    if leads and folder != Path(hydra_config.runtime.output_dir):
-        with suppress(OSError):  # not empty
-            # Hydra's own folder for the job, such as sweep_dir/0.
-            Path(hydra_config.runtime.output_dir).rmdir()
     run = None if code or not leads else sweep.run_in(folder)
     return None if run is None else run.best_value
 

@@ -45,9 +45,11 @@ def ablate_attention(job: Job[AblateAttentionSettings]) -> None:
     )
     rows = []
     for site, layer, head, way, quality in heads:
-        bleu_change = "" if quality.bleu is None or intact.bleu is None else f"{quality.bleu - intact.bleu:+.2f}"
-        rows.append([site, str(layer), str(head), way, f"{quality.log_prob - intact.log_prob:+.4f}", bleu_change])
-    table = Table(HEADER, rows) if settings.bleu else Table(HEADER[:-1], [row[:-1] for row in rows])
+        row = [site, str(layer), str(head), way, f"{quality.log_prob - intact.log_prob:+.4f}"]
+        if quality.bleu is not None and intact.bleu is not None:
+            row.append(f"{quality.bleu - intact.bleu:+.2f}")
+        rows.append(row)
+    table = Table(HEADER if settings.bleu else HEADER[:-1], rows)
     write_text(out / "ablation.csv", table.csv())
     record = {"command": job.command, "sentences": len(test_set.sources), "intact": intact._asdict()}
     record |= made_with

@@ -28,8 +28,8 @@ class CompareSettings(Keys):
         if self.run_dirs and self.reference not in (None, []):
             raise Mistake(
                 "reference is for outputs alone; with run_dirs, the references are those of split: leave out "
-                "reference=, or translate your own test set with nmt.translate and name the translations in outputs "
-                "instead of the runs."
+                "reference=. To compare runs on your own test set, translate it with nmt.translate, set outputs= and "
+                "reference=, and leave out run_dirs=."
             )
         if not self.run_dirs and self.reference in (None, []):
             raise Mistake("outputs need a reference: set reference=FILE, or 'reference=[A,B]' for several.")

@@ -2,7 +2,6 @@
 
 import errno
 import gc
-import ipaddress
 import logging
 import math
 import socket
@@ -96,13 +95,14 @@ def _serve(
 
 
 def _print_address(listening: socket.socket) -> None:
-    """Prints an address that a browser on this machine can open; logs the one for the network, if there is one."""
+    """Prints an address that a browser on this machine can open; logs the one in the network, if there is one."""
     host, port = listening.getsockname()[:2]
-    if ipaddress.ip_address(host).is_unspecified:  # 0.0.0.0 or ::, which only say that it listens on all addresses
-        host = "127.0.0.1" if listening.family is socket.AF_INET else "::1"
-        on_network = _network_address()
-        if on_network is not None:
-            logger.info("Others on your network can open http://%s:%d", on_network, port)
+    if host == "::":  # it listens on all IPv6 addresses, and cannot be opened itself
+        host = "::1"
+    elif host == "0.0.0.0":
+        host = "127.0.0.1"
+        if in_network := _network_address():
+            logger.info("Listening on all addresses of this machine, such as http://%s:%d", in_network, port)
     print(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}", flush=True)
 
 
@@ -113,8 +113,8 @@ def _network_address() -> str | None:
             route.connect(("192.0.2.1", 9))  # RFC 5737: nobody's address. Connecting a UDP socket sends nothing.
         except OSError:  # no route
             return None
-        address = ipaddress.ip_address(route.getsockname()[0])
-    return None if address.is_loopback else str(address)
+        address: str = route.getsockname()[0]
+    return None if address.startswith("127.") else address
 
 
 def _seconds_to_finish(time_limit: float) -> int:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -125,11 +126,13 @@ def _compared_export(
         return f"precision={precision}"
     if reason := _not_compared(run.settings.search, search_config(run.settings.search, search)):
         return reason
+    # Nothing is worth installing for a GPU, which torch uses.
+    if device not in ("cpu", "auto") or (device == "auto" and has_gpu_file()):
+        return "there is a GPU" if device == "auto" else f"device={device}"
+    if find_spec("ctranslate2") is None:
+        return f"CTranslate2, which is often faster, is not installed ({install_command('ctranslate2')} adds it)"
     try:
         check_extra("ctranslate2")
-    except Mistake:
-        return f"to use CTranslate2, which is often faster, run {install_command('ctranslate2')}"
-    try:
         if not _computes_on_cpu(device):
             return "there is a GPU" if device == "auto" else f"device={device}"
         folder = _cached_export(run, origin(run, "ctranslate2", "float32"), Path(cache_dir))

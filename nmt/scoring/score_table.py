@@ -478,8 +478,10 @@ def _notes(p_values: Sequence[float], test: str) -> list[str]:
         )
     alike = [str(row) for row, p in enumerate(p_values[1:], 2) if p >= SIGNIFICANT]
     if alike:
-        rows = f"row {alike[0]} does" if len(alike) == 1 else f"rows {', '.join(alike)} do"
-        notes.append(f"Counted from the top, {rows} not differ significantly from row 1 (p >= {SIGNIFICANT}).")
+        rows, verb = (f"Row {alike[0]}", "does") if len(alike) == 1 else (f"Rows {', '.join(alike)}", "do")
+        notes.append(
+            f"{rows} (counted without the header) {verb} not differ significantly from row 1 (p >= {SIGNIFICANT})."
+        )
     return notes
 
 

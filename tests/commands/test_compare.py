@@ -80,7 +80,12 @@ def test_suspicious_outputs_cause_warnings(tmp_path: Path, caplog: pytest.LogCap
     ("changes", "message"),
     [
         ({}, r"Set 'run_dirs=\[A,B\]' to compare runs, 'outputs="),
-        ({"run_dirs": ["a"], "outputs": ["b"], "reference": "c"}, "reference is for outputs alone; with run_dirs, the"),
+        (
+            {"run_dirs": ["a"], "outputs": ["b"], "reference": "c"},
+            "reference is for outputs alone; with run_dirs, the references are those of split: leave out reference=. "
+            "To compare runs on your own test set, translate it with nmt.translate, set outputs= and reference=, and "
+            r"leave out run_dirs=\.$",
+        ),
         ({"run_dirs": ["a", "b", "x/../a"]}, r"^run_dirs names a twice; name each run once\.$"),
         ({"outputs": ["b"]}, "outputs need a reference: set reference=FILE"),
         ({"outputs": ["b"], "reference": []}, "outputs need a reference: set reference=FILE"),

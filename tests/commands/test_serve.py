@@ -9,11 +9,12 @@ import sys
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 from attention_runs import job
 
-from nmt.commands.serve import _print_address, serve
+from nmt.commands.serve import _network_address, _print_address, serve
 from nmt.errors import Mistake
 
 
@@ -67,44 +68,45 @@ def test_a_host_that_is_not_this_machine_is_refused(here: Path, host: str, messa
         serve(job("serve", run_dirs=["maps_luong"], host=host, port=0))
 
 
+@pytest.fixture
+def in_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine in a network, with the address 192.0.2.7."""
+    monkeypatch.setattr("nmt.commands.serve._network_address", lambda: "192.0.2.7")
+
+
 @pytest.mark.skipif(not socket.has_ipv6, reason="this system has no IPv6")
-def test_an_ipv6_address_is_printed_in_brackets(capsys: pytest.CaptureFixture[str]) -> None:
-    with socket.socket(socket.AF_INET6) as listening:
+def test_an_ipv6_address_is_printed_in_brackets(
+    in_network: None, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    with socket.socket(socket.AF_INET6) as listening, caplog.at_level("INFO"):
         _print_address(listening)
     assert capsys.readouterr().out == "http://[::1]:0\n"
+    assert caplog.messages == []  # it does not listen on IPv4 addresses
 
 
-@pytest.mark.parametrize(("own", "logged"), [("192.0.2.7", True), ("127.0.0.1", False), (None, False)])
-def test_the_printed_address_can_be_opened_if_the_server_listens_on_all(
-    own: str | None,
-    logged: bool,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    caplog: pytest.LogCaptureFixture,
+@pytest.mark.parametrize(("host", "in_log"), [("0.0.0.0", True), ("127.0.0.1", False)])
+def test_the_printed_address_can_be_opened_on_this_machine(
+    host: str, in_log: bool, in_network: None, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    class Route:
-        """A UDP socket of a machine with the address `own`; None if it is in no network."""
-
-        def __enter__(self) -> "Route":
-            return self
-
-        def __exit__(self, *_: object) -> None:
-            pass
-
-        def connect(self, address: tuple[str, int]) -> None:
-            if own is None:
-                raise OSError(errno.ENETUNREACH, "Network is unreachable")
-
-        def getsockname(self) -> tuple[str | None, int]:
-            return own, 50000
-
-    with socket.create_server(("0.0.0.0", 0)) as listening:
+    with socket.create_server((host, 0)) as listening, caplog.at_level("INFO"):
         port = listening.getsockname()[1]
-        monkeypatch.setattr(socket, "socket", lambda *_: Route())
-        with caplog.at_level("INFO"):
-            _print_address(listening)
-    assert capsys.readouterr().out == f"http://127.0.0.1:{port}\n"
-    assert caplog.messages == [f"Others on your network can open http://192.0.2.7:{port}"] * logged
+        _print_address(listening)
+        assert capsys.readouterr().out == f"http://127.0.0.1:{port}\n"
+        socket.create_connection(("127.0.0.1", port)).close()
+    log = f"Listening on all addresses of this machine, such as http://192.0.2.7:{port}"
+    assert caplog.messages == ([log] if in_log else [])
+
+
+@pytest.mark.parametrize(("own", "expected"), [("192.0.2.7", "192.0.2.7"), ("127.0.0.1", None), (None, None)])
+def test_a_machine_in_no_network_has_no_address_there(
+    own: str | None, expected: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    route = MagicMock()
+    route.__enter__.return_value = route
+    route.getsockname.return_value = (own, 50000)
+    route.connect.side_effect = None if own else OSError(errno.ENETUNREACH, "Network is unreachable")
+    monkeypatch.setattr(socket, "socket", lambda *_: route)
+    assert _network_address() == expected
 
 
 @pytest.mark.parametrize(

@@ -167,11 +167,22 @@ def test_without_ctranslate2_torch_translates(
         raise Mistake(f"{extra} needs the package ctranslate2, which is not installed; install it first.")
 
     caplog.set_level(logging.INFO, "nmt")
-    for module in (engine_choice, engine_options):
-        monkeypatch.setattr(module, "check_extra", missing)
+    monkeypatch.setattr(engine_options, "check_extra", missing)
+    with monkeypatch.context() as uninstalled:
+        uninstalled.setattr(engine_choice, "find_spec", lambda _: None)
+        assert chosen(run).engine.name == "torch"
+        reason = "is not installed (pip install -c constraints.txt -e '.[ctranslate2]' adds it)"
+        assert caplog.messages == [f"engine=auto: using torch: CTranslate2, which is often faster, {reason}"]
+        # A GPU would not use it.
+        uninstalled.setattr(engine_choice, "has_gpu_file", lambda: True)
+        assert why_not_ctranslate2(read_run(run), "auto", "float32", {}, "cache") == "there is a GPU"
+        assert why_not_ctranslate2(read_run(run), "cuda", "float32", {}, "cache") == "device=cuda"
+    caplog.clear()
+    monkeypatch.setattr(engine_choice, "check_extra", missing)
     assert chosen(run).engine.name == "torch"
-    remedy = "to use CTranslate2, which is often faster, run pip install -c constraints.txt -e '.[ctranslate2]'"
-    assert f"engine=auto: using torch: {remedy}" in caplog.messages
+    assert caplog.messages == [
+        "engine=auto: using torch: ctranslate2 needs the package ctranslate2, which is not installed; install it first"
+    ]
     with pytest.raises(Mistake, match=r"which is not installed; install it first, or use engine=torch\.$"):
         chosen(run, "ctranslate2")
 

@@ -137,7 +137,7 @@ def test_without_seeds_p_compares_runs(tmp_path: Path) -> None:
         "approximate randomization over sentences, 10,000 trials (Riezler & Maxwell 2005), corrected for 2 comparisons "
         "(Holm 1979)."
     ) in text
-    assert "Counted from the top, row 3 does not differ significantly from row 1 (p >= 0.05)." in text
+    assert "Row 3 (counted without the header) does not differ significantly from row 1 (p >= 0.05)." in text
     metric = headline_metrics(tokenized=False)["BLEU"]
     p_values = approximate_randomization([each.hypotheses for each in rows], [REFERENCES], metric)
     corrected = [1.0, *holm(p_values[1:])]

@@ -2,14 +2,17 @@
 DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = location.protocol !== "file:";
 // Sphinx's marking of the words searched for fails at the titles of the theme's icons.
 for (const title of document.querySelectorAll("svg title")) title.classList.add("nohighlight");
-// There is one page for searching: after a search from a Vietnamese page, it speaks Vietnamese, too.
-const root = document.documentElement;
-if (root.lang === "vi" || new URLSearchParams(location.search).get("lang") === "vi") {
+// Sphinx makes one page for searching, in English. A search from a Vietnamese page asks for its messages in Vietnamese.
+if (document.documentElement.lang === "vi" || new URLSearchParams(location.search).get("lang") === "vi") {
   for (const form of document.querySelectorAll("form[role=search]")) {
     form.append(Object.assign(document.createElement("input"), { type: "hidden", name: "lang", value: "vi" }));
   }
-  root.lang = "vi";
-  for (const field of document.querySelectorAll("input[name=q]")) field.placeholder = field.ariaLabel = "Tìm kiếm";
+  for (const field of document.querySelectorAll("input[name=q]")) {
+    field.placeholder = field.ariaLabel = "Tìm kiếm";
+    field.lang = "vi";
+  }
+  const results = document.querySelector("#search-results");
+  if (results) results.lang = "vi";
   Documentation.addTranslations({
     locale: "vi",
     plural_expr: "0",

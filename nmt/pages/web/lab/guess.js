@@ -8,6 +8,8 @@ import { decimal } from "../language.js";
 import { largest } from "../map.js";
 import { engine, isOutdated, latest, sentenceOf } from "./asking.js";
 import { placeName } from "./inspector.js";
+import { isPresenting } from "./presentation.js";
+import { drawAgain } from "./signals.js";
 import { selectedPlace, state, writeAddress } from "./state.js";
 import { quoted } from "./wording.js";
 
@@ -51,6 +53,15 @@ export function listenToGuess() {
     change({ guess: state.guess.some(isLink) ? state.guess.filter((other) => !isLink(other)) : [...state.guess, link], revealed: false });
   });
   listenToTable(element["guess-table"]);
+  // In a presentation, the guess takes the place of the map, which returns with the sentence.
+  element["guess-box"].addEventListener("toggle", () => {
+    if (!isPresenting()) return;
+    if (element["guess-box"].open) element["guess-box"].scrollIntoView({ block: "start" });
+    else drawAgain();
+  });
+  const close = () => { if (isPresenting()) element["guess-box"].open = false; };
+  element.asking.addEventListener("pointerdown", close);
+  element.ask.addEventListener("submit", close);
 }
 
 /** @param {number} i @param {number} j */
