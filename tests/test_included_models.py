@@ -58,5 +58,8 @@ def test_the_card_names_each_corpus_that_it_was_trained_on_and_its_license(name:
         row[1]: row[0] for row in re.finditer(r"^\| `(\w+)` \| [\d,]+ (?:lines )?\| .* \| (.*) \| .* \|$", CARD, re.M)
     }
     corpora = {Path(prefix).name for prefix in RunDirectory(MODELS[name]).config()["data"]["train"]}
-    assert corpora - {"back2", "div1", "self1"} <= set(rows)  # translations of lines of vi_mono and of these parts
+    translated = {"en-vi": {"back2"}, "vi-en": {"div1", "self1"}}[name]  # made of vi_mono and of the other parts
+    assert translated <= corpora
+    assert corpora - translated <= set(rows)
+    assert [part for part in translated if f"`{part}`" not in CARD] == []
     assert "vi_mono" in rows

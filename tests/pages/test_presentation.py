@@ -72,9 +72,9 @@ def test_the_presentation_can_be_read_from_the_last_row_and_left_by_a_key(page: 
 def test_a_guess_and_its_error_rates_are_in_one_window(
     page: Any, address: str, width: int, height: int, language: str
 ) -> None:
+    page.set_viewport_size({"width": width, "height": height})
     page.goto(f"{address}/?present&lang={language}#{STATE}")
     page.locator("#results[aria-busy='false'] #intact .cell").first.wait_for()
-    page.set_viewport_size({"width": width, "height": height})
     across = page.locator("#intact .map svg").bounding_box()["width"]
     page.locator("#guess-box summary").click()
     page.locator("#guess-reveal").click()
@@ -87,7 +87,8 @@ def test_a_guess_and_its_error_rates_are_in_one_window(
     assert not page.locator("#maps").is_visible()
     # The map that was drawn while it had no room gets it back with the sentence.
     page.set_viewport_size({"width": width - 1, "height": height})
-    page.locator("#text").click()
+    page.locator("#answer .translation [data-word]").first.click()
+    assert page.locator("#word-menu").is_visible()
     assert page.locator("#guess-box").get_attribute("open") is None
     page.wait_for_function(
         "across => document.querySelector('#intact .map svg').clientWidth > 0.9 * across", arg=across
@@ -110,6 +111,9 @@ def test_what_happens_is_said_beside_the_buttons(
     notice, nav = (page.locator(part).bounding_box() for part in ("#status", "header nav"))
     assert notice["x"] + notice["width"] <= nav["x"]
     assert notice["y"] + notice["height"] <= height
+    if height == HIGH:
+        drawn = page.locator("#intact .map svg").bounding_box()
+        assert drawn["y"] + drawn["height"] <= notice["y"]
 
 
 def test_a_qr_code_opens_the_same_state_for_the_class(page: Any, address: str) -> None:

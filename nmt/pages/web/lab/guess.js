@@ -60,7 +60,8 @@ export function listenToGuess() {
     else drawAgain();
   });
   const close = () => { if (isPresenting()) element["guess-box"].open = false; };
-  element.asking.addEventListener("pointerdown", close);
+  element.asking.addEventListener("click", close);
+  element.text.addEventListener("focus", close);
   element.ask.addEventListener("submit", close);
 }
 
