@@ -107,7 +107,7 @@ def _report(job: Job[PrepareSettings]) -> None:
         others = [lines for other, lines in held_out.items() if other != prefix]
         inspections[prefix] = _inspect(prefix, direction, set[str]().union(*others), None)
 
-    # Overlap is reported even if there is none.
+    # The row on overlap is printed even if its counts are 0: people look for it.
     kinds = dict.fromkeys(
         [*checks(direction), IN_ANOTHER_SPLIT, *(kind for corpus in inspections.values() for kind in corpus.counts)]
     )

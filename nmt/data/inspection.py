@@ -19,7 +19,7 @@ OLD_TONE_MARKS, NEW_TONE_MARKS = "old tone marks, as in hòa", "new tone marks, 
 MANY_WORDS, MANY_TIMES, MANY_SENTENCES = 100, 3, 2
 
 IN_ANOTHER_SPLIT = "a side is in another split"
-"""In a training corpus: in a held-out corpus. In a held-out corpus: in another held-out one."""
+"""A pair shares a side with a validation or test corpus; if it belongs to one itself, with another one."""
 
 _ENTITY = re.compile(HTML_ENTITY)
 _SENTENCE_END = re.compile(rf"{SENTENCE_END}(?:\s|$)|{UNSPACED_END}")

@@ -126,15 +126,12 @@ def _compared_export(
         return f"precision={precision}"
     if reason := _not_compared(run.settings.search, search_config(run.settings.search, search)):
         return reason
-    # Nothing is worth installing for a GPU, which torch uses.
-    if device not in ("cpu", "auto") or (device == "auto" and has_gpu_file()):
-        return "there is a GPU" if device == "auto" else f"device={device}"
-    if find_spec("ctranslate2") is None:
-        return f"CTranslate2, which is often faster, is not installed ({install_command('ctranslate2')} adds it)"
     try:
-        check_extra("ctranslate2")
         if not _computes_on_cpu(device):
             return "there is a GPU" if device == "auto" else f"device={device}"
+        if find_spec("ctranslate2") is None:
+            return f"CTranslate2, which is often faster, is not installed ({install_command('ctranslate2')} adds it)"
+        check_extra("ctranslate2")
         folder = _cached_export(run, origin(run, "ctranslate2", "float32"), Path(cache_dir))
         if not is_whole(folder):
             # Before torch is loaded to compare the two.
@@ -182,6 +179,8 @@ def _computes_on_cpu(device: str) -> bool:
         return device == "cpu"
     if has_gpu_file():  # CTranslate2 does not count all that torch uses
         return False
+    if find_spec("ctranslate2") is None:
+        return True
     with importing("ctranslate2"):
         import ctranslate2
     return not ctranslate2.get_cuda_device_count()

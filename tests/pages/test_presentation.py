@@ -67,14 +67,19 @@ def test_the_presentation_can_be_read_from_the_last_row_and_left_by_a_key(page: 
     assert not page.locator("#site").is_visible()
 
 
+def present(page: Any, address: str, width: int, height: int, language: str) -> None:
+    """Opens the presentation in a window of this size."""
+    page.set_viewport_size({"width": width, "height": height})
+    page.goto(f"{address}/?present&lang={language}#{STATE}")
+    page.locator("#results[aria-busy='false'] #intact .cell").first.wait_for()
+
+
 @pytest.mark.parametrize("language", ["en", "vi"])
 @pytest.mark.parametrize(("width", "height"), [(1920, HIGH), (1280, 720), (1024, 768)])
 def test_a_guess_and_its_error_rates_are_in_one_window(
     page: Any, address: str, width: int, height: int, language: str
 ) -> None:
-    page.set_viewport_size({"width": width, "height": height})
-    page.goto(f"{address}/?present&lang={language}#{STATE}")
-    page.locator("#results[aria-busy='false'] #intact .cell").first.wait_for()
+    present(page, address, width, height, language)
     across = page.locator("#intact .map svg").bounding_box()["width"]
     page.locator("#guess-box summary").click()
     page.locator("#guess-reveal").click()
@@ -100,9 +105,7 @@ def test_a_guess_and_its_error_rates_are_in_one_window(
 def test_what_happens_is_said_beside_the_buttons(
     page: Any, address: str, width: int, height: int, language: str
 ) -> None:
-    page.set_viewport_size({"width": width, "height": height})
-    page.goto(f"{address}/?present&lang={language}#{STATE}")
-    page.locator("#results[aria-busy='false'] #intact .cell").first.wait_for()
+    present(page, address, width, height, language)
     page.locator("#try-block").click()
     page.locator("#outcome:not([hidden])").wait_for()
     page.locator("#text").fill("three two one.")
