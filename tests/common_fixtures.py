@@ -233,17 +233,18 @@ def document_runs(job: Callable[..., Job], tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.fixture
-def corpus_copy(session_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the session's folder, entered."""
-    folder = shutil.copytree(session_corpus, tmp_path / "copy")
+def corpus_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with train, valid and test for one test, entered."""
+    folder = tmp_path / "copy"
+    folder.mkdir()
     monkeypatch.chdir(folder)
-    return folder
+    return write_corpora(folder)
 
 
 @pytest.fixture
-def trained(finished: str, corpus_copy: Path) -> Path:
-    """The finished run in that copy."""
-    return corpus_copy / "run"
+def trained(finished: str, session_corpus: Path, corpus_copy: Path) -> Path:
+    """A copy of the finished run in that folder."""
+    return shutil.copytree(session_corpus / "run", corpus_copy / "run")
 
 
 @pytest.fixture(scope="module")

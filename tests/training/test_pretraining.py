@@ -77,7 +77,8 @@ def pretrained_once(session_corpus: Path) -> Path:
 
 @pytest.fixture
 def pretrained(pretrained_once: Path, corpus_copy: Path) -> Path:
-    """The same in a copy of that folder, entered."""
+    """A copy of it in a folder with the corpus, entered; its path there."""
+    shutil.copytree(pretrained_once, corpus_copy / "pretrained")
     return Path("pretrained")
 
 

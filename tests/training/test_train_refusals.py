@@ -132,7 +132,7 @@ def stored_yaml(job: Callable[..., Job]) -> str:
 def test_what_cannot_be_trained_is_refused_before_a_run_directory_is_made(
     job: Callable[..., Job], corpus_copy: Path, stored_yaml: str, changes: dict[str, Any], message: str
 ) -> None:
-    (corpus_copy / "run").mkdir(exist_ok=True)
+    (corpus_copy / "run").mkdir()
     (corpus_copy / "run" / "config.yaml").write_text(stored_yaml)
     (corpus_copy / "run" / "model.safetensors").write_bytes(b"")
     (corpus_copy / "run" / "metrics.json").write_text('{"finished": true, "steps": 9}')
@@ -142,7 +142,7 @@ def test_what_cannot_be_trained_is_refused_before_a_run_directory_is_made(
 
 
 def test_a_stored_direction_that_is_none_is_named_with_its_file(job: Callable[..., Job], corpus_copy: Path) -> None:
-    (corpus_copy / "run").mkdir(exist_ok=True)
+    (corpus_copy / "run").mkdir()
     stored = {**stored_keys(job("train").config), "direction": 12}
     (corpus_copy / "run" / "config.yaml").write_text(yaml.safe_dump(stored))
     with pytest.raises(Mistake, match=r"^run/config\.yaml cannot be used: Unknown direction '12'"):
