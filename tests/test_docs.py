@@ -23,8 +23,10 @@ from nmt.cli.compose import choices_and_values, configuration
 from nmt.cli.help import help_text
 from nmt.cli.settings_class import settings_class
 from nmt.commands.export_attention import export_attention
+from nmt.config.direction import Direction
 from nmt.config.nodes import CONFIGS
 from nmt.config.schema import validated
+from nmt.data.inspection import checks, inspect
 from nmt.exports.extras import install_command
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -385,6 +387,13 @@ def test_the_tables_of_choices_have_those_that_exist():
     readme = listed_choices(ROOT / "README.md")
     assert readme == {group: chosen[group] for group in readme}
     assert {"model", "scorer", "window", "normalizer"} <= set(readme)
+
+
+def test_the_page_on_corpora_explains_what_the_report_counts():
+    found = inspect([("a", "b"), ("a", "b"), ("a", "c")], {}, held_out={"a"}).counts
+    assert len(found) == 3, found
+    page = (DOCS / "tutorials" / "your_corpus.md").read_text(encoding="utf-8")
+    assert {*found, *checks(Direction("en", "vi"))} <= set(CODE.findall(page))
 
 
 def test_the_citation_names_the_version():
