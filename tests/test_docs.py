@@ -396,6 +396,19 @@ def test_the_page_on_corpora_explains_what_the_report_counts():
     assert {*found, *checks(Direction("en", "vi"))} <= set(CODE.findall(page))
 
 
+def test_what_pages_say_of_the_included_model_is_what_its_card_and_its_configuration_say():
+    card = (ROOT / "models" / "README.md").read_text(encoding="utf-8")
+    ours, opus, nllb = (
+        f"{float(score):.1f}"
+        for score in re.findall(r"^\| FLORES-200 devtest[^|]*\| (\d+\.\d+) \[", card, re.MULTILINE)
+    )
+    scores = rf"`en-vi` scores {ours} BLEU, OPUS-MT {opus}, and NLLB-200 with 600 million parameters {nllb}\."
+    assert re.search(scores, (ROOT / "README.md").read_text(encoding="utf-8"))
+    stored = yaml.safe_load((ROOT / "models" / "en-vi" / "config.yaml").read_text(encoding="utf-8"))
+    program = (DOCS / "how_to" / "export.md").read_text(encoding="utf-8")
+    assert f"alpha = {stored['search']['length_penalty']}  # search.length_penalty" in program
+
+
 def test_the_citation_names_the_version():
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
