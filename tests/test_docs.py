@@ -390,10 +390,10 @@ def test_the_tables_of_choices_have_those_that_exist():
 
 
 def test_the_page_on_corpora_explains_what_the_report_counts():
-    found = inspect([("a", "b"), ("a", "b"), ("a", "c")], {}, held_out={"a"}).counts
-    assert len(found) == 3, found
+    repeats = inspect([("a", "b"), ("a", "b"), ("a", "c")], {}, held_out={"a"}).counts
+    assert len(repeats) == 3, repeats
     page = (DOCS / "tutorials" / "your_corpus.md").read_text(encoding="utf-8")
-    assert {*found, *checks(Direction("en", "vi"))} <= set(CODE.findall(page))
+    assert {*repeats, *checks(Direction("en", "vi"))} <= set(CODE.findall(page))
 
 
 def test_what_pages_say_of_the_included_model_is_what_its_card_and_its_configuration_say():
