@@ -88,6 +88,10 @@ def luong(window=Global):
 #
 # $$\mathrm{score}(h_t, \bar h_s) = v_a^\top \tanh(W_a [h_t; \bar h_s]) \qquad \text{(concat)}$$
 #
+# `Dot` and `General` share the method `score`, which multiplies the query and the vectors of the keys. `General` first
+# maps the keys; its parameter `weight` is $W_a^\top$, for each head (heads, key width, query width). `Concat` is shown
+# whole.
+#
 # ```{literalinclude} ../../nmt/attention/scorers.py
 # :pyobject: InnerProduct.score
 # :language: python

@@ -93,7 +93,7 @@ class General(InnerProduct):
     """q . W k (Luong et al. 2015, section 3.1). W k is computed once per key.
 
     W is initialized from U(-0.1, 0.1) (section 4.1), because larger initial scores, such as unscaled inner products of
-    wide heads, would saturate the softmax.
+    wide heads, would saturate the softmax. `weight` has the transpose of W for each head.
     """
 
     def __init__(self, query_dim: int, key_dim: int, num_heads: int) -> None:

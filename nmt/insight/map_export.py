@@ -114,14 +114,16 @@ def export_maps(
         origin = {**described_files(paths.source, paths.target), "search": searched}
     context_window = NO_CONTEXT if isinstance(run, LoadedEncoder) else run.context_window
     read = pairs if in_context else [pair._replace(earlier=()) for pair in pairs]
-    reasons = [_why_left_out(pair, context_window, limits, max_tokens) for pair in read]
+    translated = not isinstance(run, LoadedEncoder) and paths.target is None
+    nouns = {"source": "source", "target": "translation" if translated else "target"}
+    reasons = [_why_left_out(pair, context_window, limits, nouns, max_tokens) for pair in read]
     readable = [pair for pair, reason in zip(pairs, reasons, strict=True) if not reason]
     left_out = [(pair, reason) for pair, reason in zip(pairs, reasons, strict=True) if reason]
     if not readable:
-        raise Mistake(
-            f"No line of {paths.source} has maps. Line {pairs[0].line}: {reasons[0]}. Use a file with at least one "
-            "pair whose sides are neither empty nor too long."
-        )
+        use = "Use a file with at least one pair whose sides are neither empty nor too long."
+        if translated and any(pair.source and not pair.target for pair in pairs):
+            use += " If the model needs more training to translate at all, target=FILE gives translations to read."
+        raise Mistake(f"No line of {paths.source} has maps. Line {pairs[0].line}: {reasons[0]}. {use}")
     if drawn and len(pairs) > _MANY:
         logger.warning(
             "Drawing %d sentence pairs takes a long time: use formats=[viewer] to write only the maps and the page; "
@@ -180,21 +182,25 @@ def _pairs(
 
 
 def _why_left_out(
-    pair: IdPair, context_window: ContextWindow, limits: Mapping[str, int | None], max_tokens: int
+    pair: IdPair,
+    context_window: ContextWindow,
+    limits: Mapping[str, int | None],
+    nouns: Mapping[str, str],
+    max_tokens: int,
 ) -> str:
     """Why a pair gets no maps, or ''. Lengths are limited because a map grows with their product.
 
     `context_window` says how the model reads the earlier pairs; earlier sources that are joined to the source count as
-    part of it. `limits` gives the longest input of the model for each side that it reads.
+    part of it. `limits` gives the longest input of the model for each side that it reads; `nouns` names the sides.
     """
     example = context_window(Example(0, pair.source, pair.target, pair.earlier))
     for side, own, read in (("source", pair.source, example.source), ("target", pair.target, example.target)):
         if side not in limits:
             continue
         if not own:
-            return f"the {side} is empty"
+            return f"the {nouns[side]} is empty"
         limit, context = limits[side], " and the earlier sentences" if len(read) > len(own) else ""
-        pieces = f"the {side} has {len(read) + 1} pieces with EOS{context}"
+        pieces = f"the {nouns[side]} has {len(read) + 1} pieces with EOS{context}"
         if len(read) >= max_tokens:
             return f"{pieces}, more than max_tokens={max_tokens}"
         if limit is not None and len(read) >= limit:
@@ -204,7 +210,7 @@ def _why_left_out(
             limit = limits[side]
             if limit is not None and len(ids) >= limit:
                 return (
-                    f"the {side} of an earlier sentence has {len(ids) + 1} pieces with EOS, more than the {limit} that "
-                    "the model reads"
+                    f"the {nouns[side]} of an earlier sentence has {len(ids) + 1} pieces with EOS, more than the "
+                    f"{limit} that the model reads"
                 )
     return ""

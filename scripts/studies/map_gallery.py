@@ -7,7 +7,8 @@
 The maps are cross attention, averaged over layers and heads, under forced decoding of the target, so all panels show
 the same two sentences. A row is the step that predicts a target piece; a column is a source piece. With content-based
 scorers, a row aligns better with the previous piece, which the step reads; with location, it aligns better with the
-piece that the step predicts (Luong et al. 2015, footnote 14). All panels share one color scale.
+piece that the step predicts (Luong et al. 2015, footnote 14). All panels share one color scale. Gray cells are outside
+the local window.
 """
 
 import argparse
@@ -21,6 +22,7 @@ import matplotlib
 matplotlib.use("agg")
 
 import matplotlib.pyplot as plt
+import numpy as np
 
 from nmt.errors import Mistake
 from nmt.insight.forced_maps import first_ranked, forced_maps
@@ -35,6 +37,7 @@ class Panel(NamedTuple):
 
     name: str
     weights: Any
+    """NaN outside a local window."""
     source: list[str]
     target: list[str]
 
@@ -49,7 +52,10 @@ def panel(name: str, run_dir: Path, source: str, target: str) -> Panel:
             f"--source {source!r} and --target {target!r} must not be empty or longer than the model accepts."
         )
     cross = maps.site("cross")
-    return Panel(name, cross.weights.mean(axis=(0, 1)), cross.columns, cross.outputs)
+    weights = cross.weights.mean(axis=(0, 1))
+    if cross.local is not None:
+        weights = np.where(cross.local.allowed.any(axis=(0, 1)), weights, np.nan)
+    return Panel(name, weights, cross.columns, cross.outputs)
 
 
 def draw(panels: Sequence[Panel], out: Path) -> None:
@@ -60,6 +66,7 @@ def draw(panels: Sequence[Panel], out: Path) -> None:
     for axis in axes.flat[len(panels) :]:
         axis.set_visible(False)
     for axis, panel in zip(axes.flat, panels, strict=False):
+        axis.set_facecolor("lightgray")
         image = axis.imshow(panel.weights, cmap="magma_r", vmin=0, vmax=1)
         axis.set_title(panel.name, loc="left", parse_math=False)
         axis.set_xticks(range(len(panel.source)), panel.source, rotation=60, ha="right", fontsize=8, parse_math=False)

@@ -32,8 +32,8 @@ CATS = ("--source", "These two cats are very cute.", "--target", "Hai con mèo n
 SCORERS = ["additive", "concat", "dot", "scaled_dot", "general", "location", "gaussian", "gaussian_learned", "none"]
 MODELS: Mapping[str, Sequence[str]] = {
     **{scorer: ["model=luong", f"scorer={scorer}"] for scorer in SCORERS},
-    "local_m": ["model=luong", "window=local_m"],
-    "local_p": ["model=luong", "window=local_p"],
+    "local_m": ["model=luong", "window=local_m", "window.half_width=2"],
+    "local_p": ["model=luong", "window=local_p", "window.half_width=2"],
     "sparsemax": ["model=luong", "normalizer=sparsemax"],
     "lstmn": ["model=luong", "encoder@model=lstmn", "scorer@encoder_self=additive"],
     "sentences": ["data=documents", "trainer.max_steps=1200"],

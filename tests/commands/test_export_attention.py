@@ -17,6 +17,7 @@ import nmt.insight.forced_maps
 import nmt.insight.map_export
 from nmt.cli.compose import configuration
 from nmt.commands.export_attention import export_attention
+from nmt.decoding.translator import Translator
 from nmt.errors import Mistake
 from nmt.insight.chosen_maps import chosen_maps
 from nmt.maps.links import read_alignments
@@ -176,6 +177,21 @@ def test_long_lines_are_left_out_with_a_warning(here: Path, tmp_path: Path, capl
     (here / "three.en").write_text("three\n")
     export("maps_luong", tmp_path, input="three.en", formats=[], overwrite=True)
     assert not (tmp_path / "left_out.csv").exists()
+
+
+def test_a_model_that_translates_nothing_is_not_blamed_on_the_file(
+    here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nothing(*_: object, **__: object) -> tuple[list[Any], list[Any]]:
+        return [[([], 0.0, None)]], [()]
+
+    monkeypatch.setattr(Translator, "search_documents", nothing)
+    (here / "one_line.en").write_text("one\n")
+    message = (
+        r"Line 1: the translation is empty\..* If the model needs more training .*, target=FILE gives translations"
+    )
+    with pytest.raises(Mistake, match=message):
+        export("maps_luong", tmp_path, input="one_line.en", formats=[])
 
 
 def test_an_export_replaces_an_earlier_one_only_with_overwrite(here: Path, tmp_path: Path) -> None:
