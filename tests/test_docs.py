@@ -390,7 +390,7 @@ def test_the_tables_of_choices_have_those_that_exist():
 
 
 def test_the_page_on_corpora_explains_what_the_report_counts():
-    repeats = inspect([("a", "b"), ("a", "b"), ("a", "c")], {}, held_out={"a"}).counts
+    repeats = inspect([("a", "b"), ("a", "b"), ("a", "c")], {}, held_out={"a": "test, line 1"}).counts
     assert len(repeats) == 3, repeats
     page = (DOCS / "tutorials" / "your_corpus.md").read_text(encoding="utf-8")
     assert {*repeats, *checks(Direction("en", "vi"))} <= set(CODE.findall(page))

@@ -3,6 +3,8 @@
 import logging
 import re
 import shlex
+from collections import ChainMap
+from collections.abc import Mapping
 from pathlib import Path
 
 from nmt.commands.prepare_settings import PrepareSettings
@@ -10,7 +12,18 @@ from nmt.config.direction import Direction
 from nmt.config.job import Job
 from nmt.config.schema import EMBEDDED, RunSettings, validated
 from nmt.data.corpus import check_files, iter_pairs, matching_prefixes, read_pairs, training_files
-from nmt.data.inspection import IN_ANOTHER_SPLIT, NEW_TONE_MARKS, OLD_TONE_MARKS, Inspection, Seen, checks, inspect
+from nmt.data.inspection import (
+    IN_ANOTHER_SPLIT,
+    JOINED_SYLLABLES,
+    NEW_TONE_MARKS,
+    OLD_TONE_MARKS,
+    REPEATED_PAIR,
+    REPEATED_SOURCE,
+    Inspection,
+    Seen,
+    checks,
+    inspect,
+)
 from nmt.data.seen_texts import SeenTexts
 from nmt.data.split import PARTS, split_corpus
 from nmt.paths import cache_folder, check_folder, check_writable
@@ -25,7 +38,7 @@ logger = logging.getLogger(__name__)
 
 _CRLF = "lines on either side that end in CR LF"
 # In some corpora every line has these, so no lines are listed as examples.
-_WITHOUT_EXAMPLES = ("punctuation between spaces", OLD_TONE_MARKS, NEW_TONE_MARKS, _CRLF)
+_WITHOUT_EXAMPLES = ("punctuation between spaces", OLD_TONE_MARKS, NEW_TONE_MARKS, JOINED_SYLLABLES, _CRLF)
 _LEGEND = """
 Unless a filter is turned off, training drops pairs with an empty side, duplicates, pairs that share a line with another
 split (whatever its case, punctuation and spaces), pairs with swapped languages, and pairs that are too long or too
@@ -94,22 +107,30 @@ def _report(job: Job[PrepareSettings]) -> None:
     check_boundaries(settings, Path(str(settings.cache_dir)))
     cache = cache_folder(settings.cache_dir)
     held_out = {
-        prefix: {without_punctuation(line) for side in read_pairs(prefix, direction) for line in side if line}
+        prefix: {
+            without_punctuation(line): f"{prefix}, line {number}"
+            for side in read_pairs(prefix, direction)
+            for number, line in enumerate(side, start=1)
+            if line
+        }
         for prefix in tests
     }
 
     inspections, seen = dict[str, Inspection](), Seen(SeenTexts(), SeenTexts())
-    all_held_out = set[str]().union(*held_out.values())
+    all_held_out = dict(ChainMap(*held_out.values()))
     for prefix in train:
         name = f"{prefix} (training)" if prefix in held_out else prefix
         inspections[name] = _inspect(prefix, direction, all_held_out, seen)
     for prefix in held_out:
         others = [lines for other, lines in held_out.items() if other != prefix]
-        inspections[prefix] = _inspect(prefix, direction, set[str]().union(*others), None)
+        inspections[prefix] = _inspect(prefix, direction, dict(ChainMap(*others)), None)
 
-    # The row on overlap is printed even if its counts are 0: people look for it.
+    # Rows are printed even if their counts are 0: people look for them.
     kinds = dict.fromkeys(
-        [*checks(direction), IN_ANOTHER_SPLIT, *(kind for corpus in inspections.values() for kind in corpus.counts)]
+        [
+            *(*checks(direction), REPEATED_PAIR, REPEATED_SOURCE, IN_ANOTHER_SPLIT),
+            *(kind for corpus in inspections.values() for kind in corpus.counts),
+        ]
     )
     rows = [["pairs", *(f"{inspection.pairs:,}" for inspection in inspections.values())]]
     for side, language in enumerate((direction.source, direction.target)):
@@ -122,6 +143,8 @@ def _report(job: Job[PrepareSettings]) -> None:
         for kind, lines in inspection.lines.items():
             if kind not in _WITHOUT_EXAMPLES:
                 print(f"{prefix}, {'lines' if len(lines) > 1 else 'line'} {', '.join(map(str, lines))}: {kind}")
+        for line, place in inspection.overlaps.items():
+            print(f"{prefix}, line {line}: {IN_ANOTHER_SPLIT} ({place})")
 
     corpora = parallel_corpora(settings).plain(cache)
     if start:
@@ -132,7 +155,7 @@ def _report(job: Job[PrepareSettings]) -> None:
     print(f"\nTraining data: {report}")
 
 
-def _inspect(prefix: str, direction: Direction, held_out: set[str], seen: Seen | None) -> Inspection:
+def _inspect(prefix: str, direction: Direction, held_out: Mapping[str, str], seen: Seen | None) -> Inspection:
     """Counts the defects of a corpus, including lines that end in CR LF."""
     logger.info("Reading %s", prefix)
     inspection = inspect(iter_pairs(prefix, direction), checks(direction), held_out, seen)

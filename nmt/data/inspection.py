@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -16,14 +16,18 @@ from nmt.text.tone_marks import tone_mark_styles
 
 OLD_TONE_MARKS, NEW_TONE_MARKS = "old tone marks, as in hòa", "new tone marks, as in hoà"
 """Not defects by themselves, but a corpus should have only one of them."""
+JOINED_SYLLABLES = "joined syllables, as in học_sinh"
+"""Vietnamese text that was segmented into words."""
 MANY_WORDS, MANY_TIMES, MANY_SENTENCES = 100, 3, 2
 
+REPEATED_PAIR, REPEATED_SOURCE = "duplicates of a pair", "a repeated source with a different target"
 IN_ANOTHER_SPLIT = "a side is in another split"
 """A pair shares a side with a validation or test corpus; if it belongs to one itself, with another one."""
 
 _ENTITY = re.compile(HTML_ENTITY)
 _SENTENCE_END = re.compile(rf"{SENTENCE_END}(?:\s|$)|{UNSPACED_END}")
 _QUOTES = re.compile('["“”„«»]|&quot;')
+_JOINED = re.compile(r"[^\W\d_]_[^\W\d_]")
 _DETACHED = re.compile(r"(?<!\S)[.,!?;:](?!\S)")
 
 
@@ -35,6 +39,8 @@ class Inspection:
     words: tuple[int, int] = (0, 0)
     counts: Counter[str] = field(default_factory=Counter)
     lines: dict[str, list[int]] = field(default_factory=dict)
+    overlaps: dict[int, str] = field(default_factory=dict)
+    """For the first lines with a side in another split: the line there, such as 'my/test, line 3'."""
 
     def note(self, kind: str, examples: int) -> None:
         """Counts the current pair under a kind of defect."""
@@ -72,6 +78,7 @@ def checks(direction: Direction) -> dict[str, Check]:
         by_kind |= {
             OLD_TONE_MARKS: lambda *sides: "old" in tone_mark_styles(normalize(sides[side])),
             NEW_TONE_MARKS: lambda *sides: "new" in tone_mark_styles(normalize(sides[side])),
+            JOINED_SYLLABLES: lambda *sides: bool(_JOINED.search(sides[side])),
         }
     swapped = swapped_check(direction)
     return by_kind | {"languages swapped": swapped} if swapped else by_kind
@@ -87,15 +94,16 @@ class Seen(NamedTuple):
 def inspect(
     pairs: Iterable[tuple[str, str]],
     wanted: dict[str, Check],
-    held_out: Set[str] = frozenset(),
+    held_out: Mapping[str, str] | None = None,
     seen: Seen | None = None,
     examples: int = 2,
+    overlaps: int = 10,
 ) -> Inspection:
-    """Checks every pair once.
+    """Checks every pair once. `examples` and `overlaps` limit how many lines are listed.
 
-    `held_out` holds the `without_punctuation` of the lines of other splits, which should not occur here. A pair whose
-    normalized lines occurred before, here or in `seen`, is a duplicate; a repeated source with a different target is
-    counted separately. Adds the pairs to `seen`.
+    `held_out` maps the `without_punctuation` of the lines of other splits, which should not occur here, to their
+    places. A pair whose normalized lines occurred before, here or in `seen`, is a duplicate; a repeated source with a
+    different target is counted separately. Adds the pairs to `seen`.
     """
     inspection, seen = Inspection(), seen or Seen(SeenTexts(), SeenTexts())
     for raw_source, raw_target in pairs:
@@ -108,11 +116,15 @@ def inspect(
         source, target = normalize(raw_source), normalize(raw_target)
         pair_repeats, source_repeats = seen.pairs.add(f"{source}\n{target}"), seen.sources.add(source)
         if pair_repeats:
-            inspection.note("duplicates of a pair", examples)
+            inspection.note(REPEATED_PAIR, examples)
         elif source and source_repeats:
-            inspection.note("a repeated source with a different target", examples)
-        if held_out and not held_out.isdisjoint(map(without_punctuation, (source, target))):
-            inspection.note(IN_ANOTHER_SPLIT, examples)
+            inspection.note(REPEATED_SOURCE, examples)
+        if held_out:
+            places = [held_out[text] for text in map(without_punctuation, (source, target)) if text in held_out]
+            if places:
+                inspection.counts[IN_ANOTHER_SPLIT] += 1
+                if len(inspection.overlaps) < overlaps:
+                    inspection.overlaps[inspection.pairs] = places[0]
     return inspection
 
 
@@ -123,4 +135,4 @@ def _in_capitals(line: str) -> bool:
 
 def _unequal(source: str, target: str) -> bool:
     shorter, longer = sorted([len(source.split()), len(target.split())])
-    return longer > MANY_TIMES * max(1, shorter)
+    return longer > MANY_TIMES * shorter > 0  # an empty side has its own row

@@ -42,14 +42,20 @@ def versions() -> dict[str, str]:
 
 
 def git_commit() -> str | None:
-    """The commit of the checkout of this package, with '+changes' if tracked files differ; None without a checkout."""
+    """The commit of the checkout of this package; None without a checkout.
+
+    It ends in '+changes' if tracked files differ, or if configurations or Python files, such as a scorer of one's own,
+    are not tracked.
+    """
     folder = Path(__file__).resolve().parents[2]
     try:
         # An installed package may be inside a checkout of something else.
         if Path(_git(folder, "rev-parse", "--show-toplevel")).resolve() != folder:
             return None
         commit = _git(folder, "rev-parse", "HEAD")
-        return commit + ("+changes" if _git(folder, "status", "--porcelain", "--untracked-files=no") else "")
+        changed = _git(folder, "status", "--porcelain", "--untracked-files=no")
+        added = _git(folder, "ls-files", "--others", "--exclude-standard", "--", "configs", "*.py")
+        return commit + ("+changes" if changed or added else "")
     except (FileNotFoundError, subprocess.CalledProcessError):
         return None
 

@@ -256,7 +256,10 @@ def write_comparison(
         for score in system.scores["scores"]
         if score["name"] == name
     }
-    comparison = Comparison(sections, _notes(corrected, significance.test), signatures, dict(without_result or {}))
+    notes = _notes(corrected, significance.test)
+    if any(len(group.systems) == 1 for group in groups):
+        notes.append("A mean of one seed cannot show how much seeds differ: train more seeds before you trust its p.")
+    comparison = Comparison(sections, notes, signatures, dict(without_result or {}))
     out.mkdir(parents=True, exist_ok=True)
     write_text(out / "comparison.md", comparison.markdown() + "\n")
     if not groups:  # otherwise the means of an earlier comparison would stay

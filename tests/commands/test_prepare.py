@@ -36,6 +36,7 @@ def test_the_report_counts_defects_and_what_is_left(
     assert cells(output, "a side is empty") == ["1", "0", "0"]
     assert cells(output, "lines on either side that end in CR LF") == ["2", "0", "0"]
     assert int(cells(output, "a side is in another split")[0]) >= 7
+    assert "train, line 213: a side is in another split (valid, line 1)" in output.splitlines()
     assert "train, line 212: a side is empty" in output.splitlines()
     assert re.search(r"^Training data: 219 pairs, \d+ kept .*; dropped: .*1 empty", output, re.MULTILINE)
     assert list((corpus / "cache").iterdir())

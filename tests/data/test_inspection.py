@@ -29,6 +29,7 @@ WRONG = {
     "punctuation between spaces": ("a , b", "a, b"),
     "old tone marks, as in hòa": ("peace", "hòa bình"),
     "new tone marks, as in hoà": ("peace", "hoà bình"),
+    "joined syllables, as in học_sinh": ("students", "các học_sinh"),
     "languages swapped": ("Chúng tôi uống trà.", "We drink tea."),
 }
 
@@ -82,6 +83,10 @@ def test_vietnamese_is_recognized_on_either_side(direction: str, expected: bool)
     assert ("languages swapped" in found) == expected
 
 
+def test_an_empty_side_is_not_counted_as_a_short_one() -> None:
+    assert kinds("", "Một hai ba bốn.") == {"a side is empty"}
+
+
 def test_decomposed_vietnamese_is_recognized() -> None:
     decomposed = unicodedata.normalize("NFD", "Chúng tôi uống trà.")
     assert "languages swapped" in kinds(decomposed, "We drink tea.")
@@ -100,7 +105,7 @@ def test_vietnamese_names_do_not_make_english_vietnamese() -> None:
 
 def test_repeated_pairs_repeated_sources_and_lines_of_other_splits_are_counted() -> None:
     pairs = [GOOD, ("  We drink a cup of tea. ", GOOD[1]), (GOOD[0], "Ta uống trà."), ("x", "Ngủ."), ("", "")]
-    found = inspect(pairs, {}, {without_punctuation("Ngủ.")}, examples=1)
+    found = inspect(pairs, {}, {without_punctuation("Ngủ."): "test, line 3"}, examples=1)
     assert found.pairs == 5
     assert found.words == (19, 16)
     assert dict(found.counts) == {
@@ -111,8 +116,8 @@ def test_repeated_pairs_repeated_sources_and_lines_of_other_splits_are_counted()
     assert found.lines == {
         "duplicates of a pair": [2],
         "a repeated source with a different target": [3],
-        "a side is in another split": [4],
     }
+    assert found.overlaps == {4: "test, line 3"}
 
 
 def test_only_the_first_lines_of_a_kind_are_listed() -> None:
