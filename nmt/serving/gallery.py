@@ -26,10 +26,16 @@ logger = logging.getLogger(__name__)
 class _Loaded(NamedTuple):
     """A run in memory."""
 
-    state: tuple[bytes, ...]
-    """The state of its folder when it was loaded; see RunDirectory.state."""
+    state: tuple[Any, ...]
+    """The state of its folder when it was loaded; see `_state`."""
     run: LoadedRun
     engine: Engine | None
+
+
+def _state(run: RunDirectory) -> tuple[Any, ...]:
+    """What changes when a run is replaced, even if somebody copies only its weights."""
+    weights = run.weights.stat() if run.weights.is_file() else None
+    return run.state(), weights and (weights.st_size, weights.st_mtime_ns)
 
 
 _SECONDS_TO_RETRY = 2.0
@@ -219,9 +225,11 @@ class Gallery:
     def _read(self, name: str, kept: _Loaded | None = None) -> _Loaded:
         """The run and the state of its folder; `kept` if the folder has not changed since."""
         path = self.offered[name].path
-        state = RunDirectory(path).state()
+        state = _state(RunDirectory(path))
         if kept and kept.state == state:
             return kept
+        if kept:
+            logger.info("%s: its folder has changed, so it is loaded again", name)
         automatic = self.engine == "auto"
         [run], engine = load_with_engine([path], self.device, self.precision, "torch" if automatic else self.engine)
         if run.direction != self.offered[name].direction:

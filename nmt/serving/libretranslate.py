@@ -271,7 +271,9 @@ async def translated(
     """
     for code in (*sources, target):
         if code not in service.languages.codes:
-            raise HTTPException(400, TemplatedMessage("{code} is not supported", code=code))
+            raise HTTPException(
+                400, TemplatedMessage("{code} is not supported; use a language of /languages", code=code)
+            )
     if kind not in ("text", "html"):
         raise HTTPException(400, TemplatedMessage("{name} format is not supported", name=kind))
     if alternatives > service.limits.alternatives:
@@ -296,7 +298,7 @@ async def translated(
                     raise HTTPException(
                         400,
                         TemplatedMessage(
-                            "Invalid request: {number} sentences exceed the limit of {most}",
+                            "Invalid request: {number} sentences exceed the limit of {most}; send several requests",
                             number=number,
                             most=service.limits.sentences,
                         ),

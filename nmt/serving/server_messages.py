@@ -20,6 +20,10 @@ VIETNAMESE = {
     "Internal error; the server's log has the details.": "Lỗi nội bộ; chi tiết có trong nhật ký của máy chủ.",
     "Invalid API key": "Khóa API không hợp lệ",
     "Missing API key; send it as api_key": "Thiếu khóa API; hãy gửi khóa trong api_key",
+    "Invalid token": "Mã truy cập không hợp lệ",
+    "Missing token; send it as Authorization: Bearer TOKEN": (
+        "Thiếu mã truy cập; hãy gửi mã dưới dạng Authorization: Bearer TOKEN"
+    ),
     "The server is busy; try again in {seconds} s.": "Máy chủ đang bận; hãy thử lại sau {seconds} giây.",
     "The run {name} cannot be loaded now; see the server's log for the reason.": (
         "Hiện không nạp được mô hình {name}; lý do có trong nhật ký của máy chủ."
@@ -39,7 +43,9 @@ VIETNAMESE = {
     "The request took more than {seconds:g} s; send less text per request.": (
         f"Việc xử lý yêu cầu mất hơn {{seconds:g}} giây; {_LESS}"
     ),
-    "{code} is not supported": "Không hỗ trợ ngôn ngữ {code}",
+    "{code} is not supported; use a language of /languages": (
+        "Không hỗ trợ ngôn ngữ {code}; hãy dùng một ngôn ngữ trong /languages"
+    ),
     "{name} format is not supported": "Không hỗ trợ định dạng {name}",
     "{target} is not available as a target language from {source}": "Không dịch được từ {source} sang {target}",
     "text has {number} bytes in UTF-8; it must have at most {most}.": (
@@ -47,13 +53,13 @@ VIETNAMESE = {
     ),
     "n_best is {number}; it must be at most {most}.": "n_best là {number}; giá trị này không được lớn hơn {most}.",
     "Invalid request: alternatives must be at most {most}": f"{_INVALID} alternatives không được lớn hơn {{most}}",
-    "Invalid request: {number} sentences exceed the limit of {most}": (
-        f"{_INVALID} {{number}} câu vượt quá giới hạn {{most}} câu"
+    "Invalid request: {number} sentences exceed the limit of {most}; send several requests": (
+        f"{_INVALID} {{number}} câu vượt quá giới hạn {{most}} câu; hãy gửi thành nhiều yêu cầu"
     ),
-    "Invalid request: {number} texts exceed the limit of {most}": (
-        f"{_INVALID} {{number}} văn bản vượt quá giới hạn {{most}} văn bản"
+    "Invalid request: {number} texts exceed the limit of {most}; send several requests": (
+        f"{_INVALID} {{number}} văn bản vượt quá giới hạn {{most}} văn bản; hãy gửi thành nhiều yêu cầu"
     ),
-    "Invalid request: request ({number}) exceeds text limit ({most})": (
+    "Invalid request: request ({number} characters) exceeds text limit ({most} characters)": (
         f"{_INVALID} văn bản dài {{number}} ký tự, vượt quá giới hạn {{most}} ký tự"
     ),
     "The stream is read too slowly; read it faster, or use the request without /stream.": (

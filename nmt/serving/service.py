@@ -3,7 +3,7 @@
 import hmac
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from fastapi import Depends, HTTPException, Request
 
@@ -63,7 +63,7 @@ class Service:
             raise HTTPException(
                 400,
                 TemplatedMessage(
-                    "Invalid request: {number} texts exceed the limit of {most}",
+                    "Invalid request: {number} texts exceed the limit of {most}; send several requests",
                     number=len(texts),
                     most=self.limits.sentences,
                 ),
@@ -73,14 +73,29 @@ class Service:
             raise HTTPException(
                 400,
                 TemplatedMessage(
-                    "Invalid request: request ({number}) exceeds text limit ({most})",
+                    "Invalid request: request ({number} characters) exceeds text limit ({most} characters)",
                     number=characters,
                     most=self.limits.characters,
                 ),
             )
 
 
-def check_secret(request: Request, given: str | None, known: frozenset[str]) -> None:
+class SecretMessages(NamedTuple):
+    """What is said of a secret that a request lacks, or that is not known."""
+
+    missing: TemplatedMessage
+    invalid: TemplatedMessage
+
+
+API_KEY = SecretMessages(TemplatedMessage("Missing API key; send it as api_key"), TemplatedMessage("Invalid API key"))
+TOKEN = SecretMessages(
+    TemplatedMessage("Missing token; send it as Authorization: Bearer TOKEN"), TemplatedMessage("Invalid token")
+)
+
+
+def check_secret(
+    request: Request, given: str | None, known: frozenset[str], messages: SecretMessages = API_KEY
+) -> None:
     """Raises HTTPException 403 unless a known secret is in `given`, the query string or the Authorization header.
 
     If `known` is empty, every request passes.
@@ -89,8 +104,7 @@ def check_secret(request: Request, given: str | None, known: frozenset[str]) -> 
     # Starlette decodes headers as Latin-1, whatever the client meant.
     secret = (given or request.query_params.get("api_key") or "").encode() or header.encode("latin-1")
     if known and not any(hmac.compare_digest(secret, accepted.encode()) for accepted in known):
-        missing = TemplatedMessage("Missing API key; send it as api_key")
-        raise HTTPException(403, TemplatedMessage("Invalid API key") if secret else missing)
+        raise HTTPException(403, messages.invalid if secret else messages.missing)
 
 
 async def _service(request: Request) -> Service:  # FastAPI would call a plain function in a separate thread

@@ -71,6 +71,21 @@ def test_a_run_that_is_replaced_is_loaded_again(folder: Path, tmp_path: Path) ->
     assert type(found.load("run").model) is not type(first.model)
 
 
+def test_a_run_whose_weights_alone_are_replaced_is_loaded_again(
+    folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = shutil.copytree(folder / "maps_luong", tmp_path / "run")
+    served = gallery(run)
+    first = served.load("run")
+    assert served.load("run") is first
+    weights = load_file(run / "model.safetensors")
+    save_file({name: tensor + 1 for name, tensor in weights.items()}, run / "new.safetensors")
+    (run / "new.safetensors").replace(run / "model.safetensors")
+    with caplog.at_level("INFO"):
+        assert served.load("run") is not first
+    assert "run: its folder has changed, so it is loaded again" in caplog.messages
+
+
 @pytest.mark.parametrize("loaded", [True, False])
 def test_a_run_that_comes_to_translate_in_another_direction_is_not_loaded(
     folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, loaded: bool

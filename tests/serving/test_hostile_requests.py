@@ -38,7 +38,7 @@ def test_empty_texts_are_counted_too(serve: Serve, number: int) -> None:
         ("/v2/translate", {"text": empty, "target_lang": "VI"}),
     ):
         answer = client.post(path, json=fields)
-        text = f"Invalid request: {number} texts exceed the limit of 10"
+        text = f"Invalid request: {number} texts exceed the limit of 10; send several requests"
         assert (answer.status_code, answer.json()["error"]) == (400, text)
     assert time.monotonic() - began < 5, "each would have taken more"
 

@@ -107,7 +107,10 @@ def test_deepl(client: TestClient) -> None:
     wrong = client.post("/v2/translate", json={"text": ["one"], "target_lang": "XX"})
     assert (wrong.status_code, wrong.json()) == (
         400,
-        {"error": "xx is not supported", "message": "xx is not supported"},
+        {
+            "error": "xx is not supported; use a language of /languages",
+            "message": "xx is not supported; use a language of /languages",
+        },
     )
     assert answer["translations"][0]["text"] == client.post("/translate", json=ASKED).json()["translatedText"]
 
@@ -165,17 +168,17 @@ def test_languages_settings_and_health(client: TestClient) -> None:
     ("changes", "status", "message"),
     [
         ({"q": None}, 400, "Invalid request: q: Input should be a valid string"),
-        ({"target": "xx"}, 400, "xx is not supported"),
+        ({"target": "xx"}, 400, "xx is not supported; use a language of /languages"),
         ({"source": ""}, 400, "Invalid request: missing source parameter"),
         ({"source": " "}, 400, "Invalid request: missing source parameter"),
         ({"target": "-"}, 400, "Invalid request: missing target parameter"),
-        ({"source": "xx"}, 400, "xx is not supported"),
+        ({"source": "xx"}, 400, "xx is not supported; use a language of /languages"),
         ({"source": "vi", "target": "en"}, 400, "en is not available as a target language from vi"),
         ({"format": "pdf"}, 400, "pdf format is not supported"),
         ({"alternatives": 4}, 400, "Invalid request: alternatives must be at most 3"),
         ({"alternatives": -1}, 400, "Invalid request: alternatives: Input should be greater than or equal to 0"),
-        ({"q": "a" * 201}, 400, "Invalid request: request (201) exceeds text limit (200)"),
-        ({"q": "One. " * 11}, 400, "Invalid request: 11 sentences exceed the limit of 10"),
+        ({"q": "a" * 201}, 400, "Invalid request: request (201 characters) exceeds text limit (200 characters)"),
+        ({"q": "One. " * 11}, 400, "Invalid request: 11 sentences exceed the limit of 10; send several requests"),
         ({"q": "a" * 6000}, 413, "The body is larger than 5000 bytes; send less text per request."),
     ],
 )

@@ -86,16 +86,21 @@ def test_the_language_that_a_header_prefers(header: str, language: str) -> None:
 
 
 def test_a_message_is_english_text_and_an_unknown_one_stays() -> None:
-    message = TemplatedMessage("{code} is not supported", code="xx")
-    assert message == "xx is not supported"
-    assert in_language(message, "vi") == "Không hỗ trợ ngôn ngữ xx"
+    message = TemplatedMessage("{code} is not supported; use a language of /languages", code="xx")
+    assert message == "xx is not supported; use a language of /languages"
+    assert in_language(message, "vi") == "Không hỗ trợ ngôn ngữ xx; hãy dùng một ngôn ngữ trong /languages"
     assert in_language("Something else.", "vi") == "Something else."
 
 
 @pytest.mark.parametrize(
     ("path", "body", "english", "vietnamese"),
     [
-        ("/translate", {"q": "a", "source": "xx", "target": "vi"}, "xx is not supported", "Không hỗ trợ ngôn ngữ xx"),
+        (
+            "/translate",
+            {"q": "a", "source": "xx", "target": "vi"},
+            "xx is not supported; use a language of /languages",
+            "Không hỗ trợ ngôn ngữ xx; hãy dùng một ngôn ngữ trong /languages",
+        ),
         ("/translate", {"q": "a"}, "missing source parameter", "Yêu cầu không hợp lệ: thiếu tham số source"),
         ("/v1/attend", {"text": ""}, "The source is empty; write a sentence.", "Câu nguồn trống; hãy viết một câu."),
         (
