@@ -494,6 +494,11 @@ def test_sphinx_still_has_the_messages_that_we_translate():
     messages = (DOCS / "site" / "static" / "search.js").read_text(encoding="utf-8").partition("messages: {")[2]
     translated = re.findall(r'^ {6}"(.+?)":', messages, re.M)
     assert len(translated) == 7
+    scorer = (DOCS / "site" / "search_scorer.js").read_text(encoding="utf-8")
+    weights = r"^ +(obj(?:Name|Partial)Match|objPrioDefault|title|partialTitle|term|partialTerm): (-?\d+),"
+    repeated = re.findall(weights, scorer, re.M)
+    assert len(repeated) == 7
+    assert repeated == re.findall(weights, has, re.M)
     assert [message for message in translated if f'"{message}"' not in has] == []
 
 

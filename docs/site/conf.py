@@ -44,6 +44,7 @@ templates_path = ["templates"]
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_js_files = ["search.js"]
+html_search_scorer = str(Path(__file__).with_name("search_scorer.js"))
 html_copy_source = False
 html_show_copyright = False
 html_sidebars = {

@@ -12,7 +12,12 @@ if (document.documentElement.lang === "vi" || new URLSearchParams(location.searc
     field.lang = "vi";
   }
   const results = document.querySelector("#search-results");
-  if (results) results.lang = "vi";
+  if (results) {
+    results.lang = "vi";
+    // The page's own navigation is in English.
+    const contents = Object.assign(document.createElement("a"), { href: "docs/vi/README.html", textContent: "Mục lục", className: "reference" });
+    document.querySelector(".sidebar-tree")?.replaceChildren(contents);
+  }
   Documentation.addTranslations({
     locale: "vi",
     plural_expr: "0",

@@ -1,0 +1,16 @@
+// Ranks the results of a search: pages in the reader's language first, then by Sphinx's own weights, which a scorer has
+// to repeat.
+var Scorer = {
+  score: ([page, , , , score]) => {
+    const isVietnamese = page === "README.vi" || page.startsWith("docs/vi/");
+    return isVietnamese === (new URLSearchParams(location.search).get("lang") === "vi") ? score + 1000 : score;
+  },
+  objNameMatch: 11,
+  objPartialMatch: 6,
+  objPrio: { 0: 15, 1: 5, 2: -5 },
+  objPrioDefault: 0,
+  title: 15,
+  partialTitle: 7,
+  term: 5,
+  partialTerm: 2,
+};
