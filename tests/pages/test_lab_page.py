@@ -628,11 +628,21 @@ def test_a_guess_is_compared_with_the_known_alignment(page: Any, browser: Any) -
     assert page.locator("#guess-rates tr").nth(1).locator("td").first.text_content() == f"{expected:.2f}"
     assert page.locator("#guess-table button", has_text="●").count() == len(gold.sure)
     assert page.locator("#guess-table .largest").count() == 4, "a largest weight for each word of the translation"
+    assert page.locator("#guess-text p").all_text_contents()[0] == "How old is Mai?", "the pair is running text too"
     other = browser.new_context().new_page()
     other.goto(link(page))
     other.locator("#guess-rates tr").nth(3).wait_for()
     assert other.locator("#guess-pair").input_value() == "How old is Mai?"
     other.context.close()
+    press(page, "Close")
+    page.locator("#guess-table").wait_for(state="hidden")
+    page.wait_for_function("() => !location.hash.includes('pair=')")
+    assert not re.search("pair=|guess=|revealed=", link(page))
+    assert page.evaluate("document.activeElement.parentElement.id") == "guess-box"
+    page.locator("#guess-box summary").click()
+    page.locator("#guess-table button").first.wait_for()
+    assert "pair=How" in link(page)
+    assert page.locator("#guess-table [aria-pressed='true']").count() == 0, "a new guess"
 
 
 def open_attribution(page: Any) -> None:
@@ -767,6 +777,23 @@ def test_a_phone_shows_everything_without_scrolling_sideways(browser: Any, addre
     context.close()
 
 
+def test_a_phone_shows_the_guess_of_the_address(browser: Any, address: str) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    page = context.new_page()
+    page.goto(f"{address}/#run=maps_transformer&text={TEXT}&pair=How old is Mai?")
+    page.wait_for_function("() => scrollY > 0")
+    box = page.locator("#guess-table").bounding_box()
+    assert 0 <= box["y"] < 844
+    wide = "name => document.querySelector(name).scrollWidth - document.querySelector(name).clientWidth"
+    for pair in page.locator("#guess-pair option").all_text_contents():
+        page.locator("#guess-pair").select_option(pair)
+        page.locator("#guess-text p", has_text=pair).first.wait_for()
+        assert page.evaluate(wide, "#guess-board > .scroll") <= 0, pair
+    assert page.locator("#guess-table button").first.bounding_box()["width"] >= 24
+    assert page.locator("#selection").text_content().startswith("Tap a word")
+    context.close()
+
+
 def test_the_page_opens_translated_and_does_what_it_offers_to_try(browser: Any, address: str) -> None:
     context = browser.new_context(viewport={"width": 1280, "height": 720})
     page = context.new_page()
@@ -856,7 +883,7 @@ def test_how_many_times_less_likely_is_said_up_to_a_million(page: Any) -> None:
 def test_the_pieces_of_the_other_choices_are_explained(page: Any) -> None:
     page.locator("#intact text[data-row='0']").click()
     page.locator("#alternatives button").first.wait_for()
-    assert page.locator("#alternatives-box h2").text_content() == "Other pieces at this position"
+    assert page.locator("#alternatives-box h2").text_content() == "Pieces for this position"
     page.locator("#alternatives-box .term").click()
     assert page.locator("#tip").text_content().startswith("Words and parts of words")
 
@@ -1027,6 +1054,25 @@ def test_steps_play_by_themselves_until_somebody_looks_closer(page: Any) -> None
     assert page.locator("#step-name").text_content() == shown
 
 
+@pytest.mark.parametrize("opened", ["#try-cell", "#edit", "#answer [data-word='0']", "#guess-box summary", "#weight"])
+def test_what_opens_a_panel_or_changes_something_ends_the_film(page: Any, opened: str) -> None:
+    press(page, "▶ Play")
+    page.get_by_text(re.compile("^2 of ")).wait_for()
+    assert page.locator("#intact .later").count() > 0
+    if opened == "#edit":
+        page.locator("#edit").dispatch_event("click")  # a step hides the button
+    elif opened == "#weight":
+        cell(page, 0, 0).click()
+        page.locator("#weight").fill("0.5")
+    else:
+        page.locator(opened).click()
+    page.locator("#step-all").wait_for(state="hidden")
+    assert page.locator(".later").count() == 0
+    assert page.get_by_role("button", name="▶ Play").count() == 1
+    if opened == "#try-cell":
+        assert page.locator("#intact .cursor").count() == 1
+
+
 SHARES = """names => names.map(name => [...document.querySelectorAll(name)].map(
     word => [word.textContent, parseFloat(word.style.getPropertyValue("--share")) || 0]))"""
 
@@ -1103,7 +1149,11 @@ def test_a_line_of_a_file_waits_while_the_server_is_busy_and_is_skipped_if_it_fa
     assert not busy, "the line waited for its turn"
     page.evaluate(DROP, f"{'one ' * 260}\n{TEXT}")
     page.get_by_text("1 of 2 lines could not be translated; failed lines are left empty.").wait_for()
-    assert page.locator("#file-errors").text_content().startswith("Line 1: Invalid request: request (1040) exceeds")
+    assert (
+        page.locator("#file-errors")
+        .text_content()
+        .startswith("Line 1: Invalid request: request (1040 characters) exceeds")
+    )
     context.close()
 
 

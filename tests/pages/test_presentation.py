@@ -22,6 +22,10 @@ SIZES = """() => [...document.querySelectorAll("body *")].filter((item) => item.
 })"""
 
 
+# How much higher the page is than the window.
+HIGHER = "() => document.documentElement.scrollHeight - innerHeight"
+
+
 @pytest.fixture
 def page(browser: Any, address: str) -> Iterator[Any]:
     """The presentation."""
@@ -67,11 +71,34 @@ def test_the_presentation_can_be_read_from_the_last_row_and_left_by_a_key(page: 
     assert not page.locator("#site").is_visible()
 
 
-def present(page: Any, address: str, width: int, height: int, language: str) -> None:
+def present(page: Any, address: str, width: int, height: int, language: str, state: str = STATE) -> None:
     """Opens the presentation in a window of this size."""
     page.set_viewport_size({"width": width, "height": height})
-    page.goto(f"{address}/?present&lang={language}#{STATE}")
+    page.goto(f"{address}/?present&lang={language}#{state}")
     page.locator("#results[aria-busy='false'] #intact .cell").first.wait_for()
+
+
+@pytest.mark.parametrize("language", ["en", "vi"])
+@pytest.mark.parametrize(("width", "height"), [(1920, HIGH), (1366, 768), (1280, 720), (1024, 768), (1300, 1300)])
+def test_a_presentation_fits_into_its_window(page: Any, address: str, width: int, height: int, language: str) -> None:
+    # The row labels of the tiny run are long: wide maps are scrolled, unless the window is narrow.
+    is_narrow = width < 1.5 * height
+    present(
+        page, address, width, height, language, STATE if is_narrow else STATE.replace("three.", "three four five six.")
+    )
+    assert page.evaluate(HIGHER) == 0
+    page.locator("#try-block").click()
+    page.locator("#changed svg").wait_for()
+    page.locator("#changes li").wait_for()
+    if not is_narrow:
+        assert page.evaluate(HIGHER) == 0, "two maps are side by side"
+        names = [name.bounding_box() for name in page.locator("#results h2:visible").all()]
+        assert len(names) == 2
+        assert max(name["height"] for name in names) < HIGH / 20, "a name has one line"
+    for part in page.locator("#results .scroll:visible").all() if is_narrow else []:
+        assert part.evaluate("box => box.scrollWidth - box.clientWidth") <= 0, "no map is cut off"
+    chip, nav = (page.locator(part).bounding_box() for part in ("#changes li", "header nav"))
+    assert chip["y"] + chip["height"] <= nav["y"], "nothing covers what takes the change back"
 
 
 @pytest.mark.parametrize("language", ["en", "vi"])
@@ -81,7 +108,9 @@ def test_a_guess_and_its_error_rates_are_in_one_window(
 ) -> None:
     present(page, address, width, height, language)
     across = page.locator("#intact .map svg").bounding_box()["width"]
-    page.locator("#guess-box summary").click()
+    page.locator("#try-guess").click()
+    longest = max(page.locator("#guess-pair option").all_text_contents(), key=lambda text: len(text.split()))
+    page.locator("#guess-pair").select_option(longest)
     page.locator("#guess-reveal").click()
     page.locator("#guess-legend:not([hidden])").wait_for()
     nav = page.locator("header nav").bounding_box()
@@ -89,12 +118,16 @@ def test_a_guess_and_its_error_rates_are_in_one_window(
         box = page.locator(part).bounding_box()
         assert box["y"] >= 0, part
         assert box["y"] + box["height"] <= (nav["y"] if box["x"] + box["width"] > nav["x"] else height), part
-    assert not page.locator("#maps").is_visible()
-    # The map that was drawn while it had no room gets it back with the sentence.
+    assert page.evaluate(HIGHER) == 0
+    for part in ("#maps", "#text", "#answer"):
+        assert not page.locator(part).is_visible(), "they are about another sentence"
+    assert page.locator("#guess-text p").first.text_content() == longest
+    # The map that was drawn while it had no room gets it back.
     page.set_viewport_size({"width": width - 1, "height": height})
-    page.locator("#answer .translation [data-word]").first.click()
-    assert page.locator("#word-menu").is_visible()
+    page.locator("#guess-close").click()
+    page.locator("#answer .translation").wait_for()
     assert page.locator("#guess-box").get_attribute("open") is None
+    assert page.evaluate("document.activeElement.id") == "try-guess"
     page.wait_for_function(
         "across => document.querySelector('#intact .map svg').clientWidth > 0.9 * across", arg=across
     )

@@ -36,6 +36,9 @@ import { sameLabels } from "./words.js";
  */
 
 const GAP = 1, DRAG_PIXELS = 120, LEGEND = 24, LONGEST_LABEL = 130, MOST_CELL = 56, LEAST_CELL = 20, LEAST_ACROSS = 18, LEAST_UPRIGHT = 15;
+// Where drawings are magnified, a cell that is as high as its letters is still large enough to be hit.
+const LEAST_MAGNIFIED = 15;
+const leastCell = () => magnified() > 1 ? LEAST_MAGNIFIED : LEAST_CELL;
 const WIDEST = 2; // a cell, as a multiple of its height
 
 /** How far the last labels, which are slanted, end to the right of the cells. @param {number[]} widths @param {number} cell */
@@ -66,8 +69,8 @@ export function annotatedLayout(container, { rows, columns }, below = 0) {
   const top = heightOfLabels({ columns }, upright);
   const above = container.getBoundingClientRect().top + scrollY;
   const high = (innerHeight - below - (above < innerHeight / 2 ? above : 0)) / magnified() - top - LEGEND - 24;
-  let cell = clamp(Math.floor(high / rows.length), MOST_CELL, LEAST_CELL);
-  while (cell > LEAST_CELL && !fits(cell)) cell--;
+  let cell = clamp(Math.floor(high / rows.length), MOST_CELL, leastCell());
+  while (cell > leastCell() && !fits(cell)) cell--;
   let across = cell;
   while (across > (upright ? LEAST_UPRIGHT : LEAST_ACROSS) && !fits(across)) across--;
   while (across < cell * WIDEST && fits(across + 1)) across++;

@@ -15,7 +15,7 @@ import { languageOf } from "./lab/direction.js";
 import { listenToDownloads } from "./lab/downloads.js";
 import { listenToFiles } from "./lab/file.js";
 import { watched } from "./lab/growing.js";
-import { drawGuess, listenToGuess, setPairs } from "./lab/guess.js";
+import { drawGuess, fitGuess, listenToGuess, openGuess, setPairs } from "./lab/guess.js";
 import { listenToHeads } from "./lab/heads.js";
 import { listenToHover } from "./lab/hover.js";
 import { chooseForLayer } from "./lab/inspector.js";
@@ -27,7 +27,7 @@ import { listenToShare } from "./lab/share.js";
 import { answerSignals } from "./lab/signals.js";
 import { hasChanges, keptIds, linkLanguage, readAddress, state, subject, unchanged, writeAddress } from "./lab/state.js";
 import { complain, say } from "./lab/status.js";
-import { listenToSteps } from "./lab/steps.js";
+import { listenToSteps, showAllSteps } from "./lab/steps.js";
 import { fillGlossary, withTerm } from "./lab/terms.js";
 import { closeMenu, listenToTranslation } from "./lab/translation.js";
 import { listenToTries } from "./lab/tries.js";
@@ -67,6 +67,7 @@ async function refresh(isDropped = false) {
   /** @param {string} kind @param {Question} question */
   const attend = (kind, question) => latest(kind, (signal) => engine.attend(question, signal));
   stopAsking();
+  showAllSteps(); // a slider or a dragged cell changes weights too
   writeAddress(isDropped);
   element.results.ariaBusy = "true";
   // Controls of the previous sentence or run would change the new translation.
@@ -297,6 +298,7 @@ function listenToPage() {
     width = innerWidth;
     draw();
     drawAttribution();
+    fitGuess();
   });
   addEventListener("hashchange", () => { restore(); });
   document.addEventListener("keydown", (event) => {
@@ -326,6 +328,7 @@ async function restore(typed = "") {
   readAddress([...preferred ? [preferred] : [], ...runs].map(({ name }) => name));
   keepChoices();
   fitAttribution();
+  openGuess();
   fillRuns();
   setText(state.text || typed);
   // Without a sentence in the address, the page opens with an example.
@@ -339,6 +342,7 @@ async function restore(typed = "") {
   await refresh();
   if (!state.text && !element.status.classList.contains("error")) element.status.textContent = "";
   await first;
+  if (state.pair) element["guess-box"].scrollIntoView({ block: "start" }); // the guess is what the address is about
 }
 
 async function start() {
@@ -365,7 +369,7 @@ async function start() {
   }
   if (!runs.length) { complain(new Error(label("noRuns"))); return; }
   answerSignals({ askAgain: refresh, redraw, drawAgain: draw, selectCell: (cell) => select(cell, "intact"), translateBack });
-  listenToPresentation(() => { if (answers.intact) draw(); drawAttribution(); });
+  listenToPresentation(() => { if (answers.intact) draw(); drawAttribution(); fitGuess(); });
   listenToShare();
   listenToPage();
   part(element.ask, "button").removeAttribute("disabled");

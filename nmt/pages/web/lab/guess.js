@@ -2,19 +2,27 @@
 // A game: guess the word alignment, then see the grammar's alignment, the model's, and their error rates.
 
 import { colorOf, css, inkOn } from "../colors.js";
-import { element, fillSelect, fillTable, listenToTable, make } from "../dom.js";
+import { clamp, element, fillSelect, fillTable, listenToTable, make, part } from "../dom.js";
 import { label } from "../i18n.js";
 import { decimal } from "../language.js";
 import { largest } from "../map.js";
 import { engine, isOutdated, latest, sentenceOf } from "./asking.js";
 import { placeName } from "./inspector.js";
-import { isPresenting } from "./presentation.js";
+import { isPresenting, usedHeight } from "./presentation.js";
+import { runNamed } from "./runs.js";
 import { drawAgain } from "./signals.js";
 import { selectedPlace, state, writeAddress } from "./state.js";
 import { quoted } from "./wording.js";
 
 /** @typedef {import("../engine/interface.js").Pair} Pair */
 /** @typedef {import("../engine/interface.js").Alignment} Alignment */
+
+/** No guess, as in an address without one. */
+const NONE = { pair: "", guess: [], revealed: false };
+const CELL = 32, LEAST_CELL = 24, PADDING = 6; // pixels; the padding is that of .scroll in style.css
+// In a presentation, cells may be higher than elsewhere, if the window has room for them and for this below the table.
+const CELL_OF_HEIGHT = 0.056, BELOW = 0.045;
+const SHARE_BESIDE = 0.6, wide = matchMedia("(min-width: 1000px)"); // of the table's width, where its error rates are beside it
 
 /** @type {Pair[]} */
 let pairs = [];
@@ -30,11 +38,23 @@ export function setPairs(examples) {
   pairs = examples;
   element["guess-box"].hidden = pairs.length === 0;
   if (!pairs.length) return;
-  if (state.pair && !pairs.some(({ source }) => source === state.pair)) Object.assign(state, { pair: "", guess: [], revealed: false });
+  const isOpen = element["guess-box"].open;
+  if (state.pair && !pairs.some(({ source }) => source === state.pair)) Object.assign(state, NONE);
+  if (isOpen && !state.pair) state.pair = pairs[0].source;
   fillSelect(element["guess-pair"], pairs.map(({ source }) => [source, source]), state.pair || pairs[0].source);
-  if (state.guess.length > 0 || state.revealed) element["guess-box"].open = true;
   // A cell that is being clicked must not be replaced by an equal one.
   if (state.revealed || drawn !== shownGuess()) drawGuess();
+}
+
+/** Opens the guess of the address, or closes it if the address has none. */
+export function openGuess() { element["guess-box"].open = state.pair !== "" || state.guess.length > 0 || state.revealed; }
+
+/** The guess ends, and the map is back. */
+function close() {
+  const { maps, "guess-box": box, "try-guess": tryGuess } = element;
+  box.open = false;
+  (isPresenting() ? tryGuess : part(box, "summary")).focus({ preventScroll: true });
+  maps.scrollIntoView({ block: "nearest" });
 }
 
 export function listenToGuess() {
@@ -53,16 +73,41 @@ export function listenToGuess() {
     change({ guess: state.guess.some(isLink) ? state.guess.filter((other) => !isLink(other)) : [...state.guess, link], revealed: false });
   });
   listenToTable(element["guess-table"]);
-  // In a presentation, the guess takes the place of the map, which returns with the sentence.
+  element["guess-close"].addEventListener("click", close);
   element["guess-box"].addEventListener("toggle", () => {
+    const { open } = element["guess-box"];
+    if (open) fitGuess();
+    // The address has a guess as long as it is open.
+    if (pairs.length && open !== (state.pair !== "")) {
+      Object.assign(state, open ? { pair: element["guess-pair"].value } : NONE);
+      writeAddress();
+      if (!open) drawGuess();
+    }
+    // In a presentation, the guess takes the place of the sentence and the map.
     if (!isPresenting()) return;
-    if (element["guess-box"].open) element["guess-box"].scrollIntoView({ block: "start" });
+    if (open) element["guess-box"].scrollIntoView({ block: "start" });
     else drawAgain();
   });
-  const close = () => { if (isPresenting()) element["guess-box"].open = false; };
-  element.asking.addEventListener("click", close);
-  element.text.addEventListener("focus", close);
-  element.ask.addEventListener("submit", close);
+}
+
+/** Makes the cells as large as the page has room for. In a presentation, all of the table is in the window. */
+export function fitGuess() {
+  const table = element["guess-table"], isLarge = isPresenting();
+  if (!table.rows.length || !table.checkVisibility()) return;
+  const columns = table.rows[0].cells.length - 1, rows = table.rows.length - 1;
+  const most = isLarge ? CELL_OF_HEIGHT * usedHeight() : CELL;
+  table.style.setProperty("--cell", `${most}px`);
+  // What is missing in the window is taken from the cells.
+  const room = element["guess-board"].clientWidth * (isLarge && wide.matches ? SHARE_BESIDE : 1) - PADDING;
+  const across = most + (room - table.offsetWidth) / columns;
+  const high = isLarge ? most + (innerHeight * (1 - BELOW) - table.getBoundingClientRect().bottom - scrollY) / rows : most;
+  table.style.setProperty("--cell", `${Math.floor(clamp(Math.min(across, high), most, LEAST_CELL))}px`);
+}
+
+/** The two sentences as running text. @param {Pair} pair */
+function showText({ source, target }) {
+  const run = runNamed(state.run);
+  element["guess-text"].replaceChildren(make("p", { lang: run?.source ?? "" }, source), make("p", { lang: run?.target ?? "" }, target));
 }
 
 /** @param {number} i @param {number} j */
@@ -94,7 +139,9 @@ export async function drawGuess() {
     element["guess-legend"].textContent = label("guessLegend", placeName({ site: "cross", ...place }));
   }
   element["guess-legend"].hidden = element["guess-rates"].hidden = !alignment;
+  showText(pair);
   drawTable(pair, alignment);
+  fitGuess();
   if (alignment) drawRates(alignment);
 }
 

@@ -95,9 +95,10 @@ function tableOf({ run, maps, layer, head, layerKey, headKey }, rates) {
     return make("td", {}, button);
   };
   const title = (/** @type {string} */ kind, /** @type {Choice} */ choice, /** @type {number} */ at) => choice === MEAN ? label("meanShort") : `${at <= 1 ? `${label(kind === "head" ? "headShort" : kind)} ` : ""}${choice}`;
+  const heading = (/** @type {"row" | "col"} */ scope, /** @type {string} */ kind, /** @type {Choice} */ choice, /** @type {number} */ at) => make("th", { scope, title: nameOf(kind, choice) }, title(kind, choice, at));
   return make("table", { class: "heads", "aria-label": label("headsOf", label(state.site), run) },
-    make("thead", {}, make("tr", {}, make("td"), ...heads.map((choice, h) => make("th", { scope: "col" }, title("head", choice, heads.length === 1 ? 0 : h))))),
-    make("tbody", {}, ...layers.map((ofLayer, l) => make("tr", {}, make("th", { scope: "row" }, title("layer", ofLayer, layers.length === 1 ? 0 : l)),
+    make("thead", {}, make("tr", {}, make("td"), ...heads.map((choice, h) => heading("col", "head", choice, heads.length === 1 ? 0 : h)))),
+    make("tbody", {}, ...layers.map((ofLayer, l) => make("tr", {}, heading("row", "layer", ofLayer, layers.length === 1 ? 0 : l),
       ...heads.map((ofHead, h) => cell(ofLayer, ofHead, l, h))))));
 }
 

@@ -21,6 +21,8 @@ import { quoted } from "./wording.js";
 /** @typedef {import("./state.js").Location} Location */
 /** @typedef {import("./state.js").Edit} Edit */
 
+const noHover = matchMedia("(hover: none)");
+
 const range = (/** @type {[number, number]} */ [from, to]) => Array.from({ length: to - from }, (_, i) => from + i);
 const spoken = (/** @type {LabMap} */ map, /** @type {number} */ row, /** @type {number} */ column) => `${quoted(map.rows[row])} → ${quoted(map.columns[column])}`;
 
@@ -217,7 +219,7 @@ function describe(map, row, column, changed) {
     const list = strongest(map.weights[row], map.columns, 4, 0.01).map(([text, weight]) => `${quoted(text)} ${decimal(weight, 2)}`);
     return label(predicts ? "rowPredicting" : "row", quoted(map.rows[row]), list.join(", "));
   }
-  return column === null ? label("hint") : label(state.site === "decoder_self" ? "columnOfRead" : "column", quoted(map.columns[column]));
+  return column === null ? label(noHover.matches ? "hintOfTouch" : "hint") : label(state.site === "decoder_self" ? "columnOfRead" : "column", quoted(map.columns[column]));
 }
 
 // One answer covers all positions of a translation.

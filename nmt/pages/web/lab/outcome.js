@@ -77,7 +77,7 @@ export function show() {
 
 export function showNames() {
   element["intact-name"].textContent = label(state.prefix.length ? "continued" : state.locks.length ? "withLocks" : "translation", state.run);
-  element["changed-name"].textContent = label("withChanges", state.run);
+  element["changed-name"].textContent = label("withChanges");
   element["other-name"].textContent = label("translation", state.second);
 }
 

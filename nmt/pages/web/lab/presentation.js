@@ -8,10 +8,14 @@ import { label } from "../i18n.js";
 import { linkLanguage } from "./state.js";
 
 // A fortieth of this height is 13 pixels, the size of the letters in drawings: in a lecture hall, words need a fortieth.
-const LETTERS_FIT = 520;
+// Of a window that is higher than 4:3, only this part of the width counts, as in lab.css.
+const LETTERS_FIT = 520, OF_WIDTH = 0.75;
 const root = document.documentElement;
 
 export const isPresenting = () => root.classList.contains("present");
+
+/** The height of the window as far as letters and cells grow with it. */
+export const usedHeight = () => Math.min(innerHeight, OF_WIDTH * innerWidth);
 
 /** @param {boolean} on */
 function present(on) {
@@ -22,7 +26,7 @@ function present(on) {
 
 /** Makes the drawings as large as the window allows. */
 function fit() {
-  magnify(isPresenting() ? Math.max(innerHeight / LETTERS_FIT, 1.3) : 1);
+  magnify(isPresenting() ? Math.max(usedHeight() / LETTERS_FIT, 1.3) : 1);
 }
 
 /** @param {() => void} redraw draws everything again in another size */

@@ -2,6 +2,7 @@
 // The maps of the answers: drawing them, selecting their cells, and changing weights.
 
 import { element, part } from "../dom.js";
+import { magnified } from "../draw.js";
 import { alignedLayouts, annotatedLayout, drawHeatMap, leastWidth } from "../heat_map.js";
 import { label } from "../i18n.js";
 import { decimal } from "../language.js";
@@ -67,6 +68,7 @@ export function draw({ withHeads = true } = {}) {
   if (withHeads) drawHeads(headsShown());
   const strip = isStrip() ? element.heads.offsetHeight : 0, below = strip && strip + VERDICT_ROOM;
   document.documentElement.style.setProperty("--strip", `${strip}px`);
+  document.documentElement.style.setProperty("--above", `${element.bench.offsetTop}px`);
   const layouts = alignedLayouts(shown.map(([name, map]) => ({ map, layout: annotatedLayout(part(element[name], ".map"), map, below) })));
   shown.forEach(([name], i) => {
     const map = maps[name];
@@ -103,12 +105,13 @@ function setAside() {
 
 const GAP = 28; // between results, as in lab.css
 const VERDICT_ROOM = 10; // for the line below a map
-const ENOUGH = 320; // pixels in which a wide map is scrolled
+const ENOUGH = 320, ENOUGH_MAGNIFIED = 240; // in which a wide map is scrolled: pixels, and units of a magnified drawing
 
 /** How many results are side by side: all of them if their maps have room, and else rows of the same length. @param {import("../map.js").AttentionMap[]} maps */
 function columnsFor(maps) {
   const results = [...element.results.querySelectorAll(".result:not([hidden])")].filter(({ id }) => isShown(id)).length;
-  const room = Math.floor((element.maps.clientWidth - 32 + GAP) / (Math.min(Math.max(...maps.map(leastWidth), 1), ENOUGH) + GAP));
+  const enough = isPresenting() ? ENOUGH_MAGNIFIED * magnified() : ENOUGH;
+  const room = Math.floor((element.maps.clientWidth - 32 + GAP) / (Math.min(Math.max(...maps.map(leastWidth), 1), enough) + GAP));
   return Math.ceil(results / Math.ceil(results / Math.max(room, 1)));
 }
 

@@ -10,6 +10,8 @@ import { closeMenu } from "./translation.js";
 
 /** @typedef {import("./maps.js").LabMap} LabMap */
 
+// What opens a panel, or changes something: both are about the whole translation.
+const NEEDS_ALL = "#tries button, #edit, #answer [data-word], #word-menu button, #actions button, #alternatives button, #changes button, #more summary";
 const PLAYED = 1200, GROWING = 260, BETWEEN = 22; // milliseconds for a step, and for a weight of its row
 
 /** How many rows are shown; null: all. @type {number | null} */
@@ -55,6 +57,13 @@ export function forgetSteps() {
   play(false);
 }
 
+/** Ends the steps and shows everything. What is selected stays selected. */
+export function showAllSteps() {
+  if (step === null && !playing) return;
+  forgetSteps();
+  hideLater(shownMap(answers.intact));
+}
+
 /** Shows a step after the other, or stops. @param {boolean} on */
 function play(on) {
   clearInterval(playing);
@@ -81,6 +90,8 @@ export function listenToSteps() {
   for (const kind of ["pointerdown", "keydown"]) {
     document.addEventListener(kind, (event) => { if (playing && !hit(event, "#step-play")) play(false); });
   }
+  // Before the button acts: what it selects must be visible.
+  document.addEventListener("click", (event) => { if (hit(event, NEEDS_ALL)) showAllSteps(); }, { capture: true });
   element["step-on"].addEventListener("click", () => { go((step ?? 0) + 1); });
   element["step-back"].addEventListener("click", () => { go((step ?? 2) - 1); });
   element["step-all"].addEventListener("click", () => {

@@ -9,6 +9,8 @@ import { label } from "../i18n.js";
 const TERMS = {
   "log p": "aboutLogProb", "nats": "aboutNats", "nat": "aboutNats", "</s>": "aboutEnd", "beam": "aboutBeam",
 };
+/** The name of the label that is a term in the page's language. @type {Record<string, string>} */
+const HEADWORDS = { nats: "termNats", beam: "termBeam" };
 const FOUND = /(?<![\p{L}\p{N}])(log p|nats?|<\/s>)(?![\p{L}\p{N}])/u;
 
 const tip = make("div", { id: "tip", role: "tooltip", hidden: "" });
@@ -44,10 +46,13 @@ export const withTerms = (text) => text.split(FOUND).map((part) => TERMS[part] ?
  * A text in which one more term can be touched: an everyday word, which `withTerms` would also find in quoted sentences.
  * @param {string} text @param {string} term @param {string} name of the label that explains it @returns {(Node | string)[]}
  */
-export const withTerm = (text, term, name) => text.split(term).flatMap((part, i) => i ? [touchable(term, name), part] : [part]);
+export function withTerm(text, term, name) {
+  const start = text.toLowerCase().indexOf(term.toLowerCase()), end = start + term.length; // it may begin the text
+  return start < 0 ? [text] : [text.slice(0, start), touchable(text.slice(start, end), name), text.slice(end)];
+}
 
 export function fillGlossary() {
-  const entries = Object.entries(TERMS).filter(([term]) => term !== "nat");
+  const entries = Object.entries(TERMS).filter(([term]) => term !== "nat").map(([term, name]) => [HEADWORDS[term] ? label(HEADWORDS[term]) : term, name]);
   const more = [[label("cross"), "aboutCross"], [label("head"), "aboutHead"], [label("pieces"), "aboutPieces"]];
   fillTerms(element.terms, [...more, ...entries].map(([term, name]) => [term, label(name)]));
 }
