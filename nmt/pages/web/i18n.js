@@ -164,7 +164,7 @@ const TEXTS = {
     onCell: "ô này", onRow: "hàng này", onColumn: "từ này", onHead: "cả đầu chú ý",
     blockCell: "Đặt trọng số bằng 0", boost: "Nhân 3", oneHot: "Dồn hết vào đây",
     uniform: "Chia đều", shuffle: "Xáo trộn", blockWord: "Chặn ở mọi bước", off: "Tắt",
-    lock: "Giữ bản dịch trước từ này", allHeads: "mọi tầng và đầu chú ý", everyHead: "mọi đầu chú ý",
+    lock: "Giữ phần bản dịch đứng trước từ này", allHeads: "mọi tầng và đầu chú ý", everyHead: "mọi đầu chú ý",
     changes: "Thay đổi", remove: "Bỏ", removeAll: "Bỏ tất cả", locked: "Đã giữ: {0}",
     isWeight: "{0} = {1}", isTimes: "{0} × {1}", isUniform: "{0}: chia đều trọng số", isShuffled: "{0}: xáo trộn",
     isBlocked: "chặn {0}", isOff: "tắt", isSetting: "{0} = {1}",
