@@ -396,7 +396,7 @@ def test_the_page_on_corpora_explains_what_the_report_counts():
     assert {*repeats, *checks(Direction("en", "vi"))} <= set(CODE.findall(page))
 
 
-def test_what_pages_say_of_the_included_model_is_what_its_card_and_its_configuration_say():
+def test_the_readme_has_the_scores_of_the_card():
     card = (ROOT / "models" / "README.md").read_text(encoding="utf-8")
     ours, opus, nllb = (
         f"{float(score):.1f}"
@@ -404,6 +404,9 @@ def test_what_pages_say_of_the_included_model_is_what_its_card_and_its_configura
     )
     scores = rf"`en-vi` scores {ours} BLEU, OPUS-MT {opus}, and NLLB-200 with 600 million parameters {nllb}\."
     assert re.search(scores, (ROOT / "README.md").read_text(encoding="utf-8"))
+
+
+def test_the_example_for_ctranslate2_ranks_as_the_included_model_does():
     stored = yaml.safe_load((ROOT / "models" / "en-vi" / "config.yaml").read_text(encoding="utf-8"))
     program = (DOCS / "how_to" / "export.md").read_text(encoding="utf-8")
     assert f"alpha = {stored['search']['length_penalty']}  # search.length_penalty" in program
@@ -499,6 +502,8 @@ def test_sphinx_still_has_the_messages_that_we_translate():
     repeated = re.findall(weights, scorer, re.M)
     assert len(repeated) == 7
     assert repeated == re.findall(weights, has, re.M)
+    [priorities] = re.findall(r"objPrio: \{ (.*) \}", scorer)
+    assert dict(re.findall(r"(\d): (-?\d+)", priorities)) == dict(re.findall(r"^      (\d): (-?\d+), //", has, re.M))
     assert [message for message in translated if f'"{message}"' not in has] == []
 
 

@@ -129,7 +129,7 @@ def explanation(model: Seq2Seq, source_length: int, target_length: int, earlier:
             + ("" if site.name == "cross" else " Local windows are only for cross attention."),
             "example": f"{example}: {shapes}"
             + (f", {site.calls} times, once for each {SITES[site.name].rows} position" if site.calls > 1 else "")
-            + ". Axes are (batch, heads, positions, width); keys are shown as the scorer stores them: W k for general.",
+            + ". Axes are (batch, heads, positions, width); keys are shown as the scorer stores them.",
             "parameters": _parameters(site.around or site.attention),
             "memory": _memory(site),
         }

@@ -110,7 +110,7 @@ def _report(job: Job[PrepareSettings]) -> None:
         prefix: {
             without_punctuation(line): f"{prefix}, line {number}"
             for side in read_pairs(prefix, direction)
-            for number, line in enumerate(side, start=1)
+            for number, line in reversed([*enumerate(side, start=1)])  # of equal lines, the first one is named
             if line
         }
         for prefix in tests
@@ -125,13 +125,9 @@ def _report(job: Job[PrepareSettings]) -> None:
         others = [lines for other, lines in held_out.items() if other != prefix]
         inspections[prefix] = _inspect(prefix, direction, dict(ChainMap(*others)), None)
 
-    # Rows are printed even if their counts are 0: people look for them.
-    kinds = dict.fromkeys(
-        [
-            *(*checks(direction), REPEATED_PAIR, REPEATED_SOURCE, IN_ANOTHER_SPLIT),
-            *(kind for corpus in inspections.values() for kind in corpus.counts),
-        ]
-    )
+    # Rows are printed even if their counts are 0, because people look for them; only that on CR LF is not.
+    counted = [kind for corpus in inspections.values() for kind in corpus.counts]
+    kinds = dict.fromkeys([*checks(direction), REPEATED_PAIR, REPEATED_SOURCE, IN_ANOTHER_SPLIT, *counted])
     rows = [["pairs", *(f"{inspection.pairs:,}" for inspection in inspections.values())]]
     for side, language in enumerate((direction.source, direction.target)):
         rows.append([f"words, {language}", *(f"{inspection.words[side]:,}" for inspection in inspections.values())])

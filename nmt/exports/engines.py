@@ -85,8 +85,8 @@ def export_checked(run: StoredRun, folder: Path) -> None:
     except MissingFile as error:
         raise MissingFile(
             "CTranslate2 has to be compared with torch first, but the validation corpus is missing "
-            f"({error.__cause__}). Sentences that you score once take its place: python -m nmt.evaluate "
-            f"run_dir={shlex.quote(str(run.directory.path))} source=FILE reference=FILE"
+            f"({error.__cause__}). Score sentence pairs of your own once, and they are used instead: python -m "
+            f"nmt.evaluate run_dir={shlex.quote(str(run.directory.path))} source=FILE reference=FILE"
         ) from error
     pairs = Pairs(sources[:COMPARED], references[:COMPARED])
     logger.info("Checking once whether CTranslate2 translates like torch with %s", run.directory.path)

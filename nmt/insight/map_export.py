@@ -30,6 +30,7 @@ from nmt.text.tone_marks import tone_marks_of_file
 
 logger = logging.getLogger(__name__)
 
+_EMPTY = "the {} is empty"
 # Drawing this many pictures takes minutes.
 _MANY = 1000
 
@@ -120,10 +121,15 @@ def export_maps(
     readable = [pair for pair, reason in zip(pairs, reasons, strict=True) if not reason]
     left_out = [(pair, reason) for pair, reason in zip(pairs, reasons, strict=True) if reason]
     if not readable:
-        use = "Use a file with at least one pair whose sides are neither empty nor too long."
-        if translated and any(pair.source and not pair.target for pair in pairs):
-            use += " If the model needs more training to translate at all, target=FILE gives translations to read."
-        raise Mistake(f"No line of {paths.source} has maps. Line {pairs[0].line}: {reasons[0]}. {use}")
+        if set(reasons) == {_EMPTY.format(nouns["target"])} and translated:
+            raise Mistake(
+                f"{run.directory.path} translates every line of {paths.source} to nothing: train it longer, or give "
+                "translations with target=FILE."
+            )
+        raise Mistake(
+            f"No line of {paths.source} has maps. Line {pairs[0].line}: {reasons[0]}. Use a file with at least one "
+            "pair whose sides are neither empty nor too long."
+        )
     if drawn and len(pairs) > _MANY:
         logger.warning(
             "Drawing %d sentence pairs takes a long time: use formats=[viewer] to write only the maps and the page; "
@@ -198,7 +204,7 @@ def _why_left_out(
         if side not in limits:
             continue
         if not own:
-            return f"the {nouns[side]} is empty"
+            return _EMPTY.format(nouns[side])
         limit, context = limits[side], " and the earlier sentences" if len(read) > len(own) else ""
         pieces = f"the {nouns[side]} has {len(read) + 1} pieces with EOS{context}"
         if len(read) >= max_tokens:

@@ -44,8 +44,8 @@ def versions() -> dict[str, str]:
 def git_commit() -> str | None:
     """The commit of the checkout of this package; None without a checkout.
 
-    It ends in '+changes' if tracked files differ, or if configurations or Python files, such as a scorer of one's own,
-    are not tracked.
+    It ends in '+changes' if tracked files differ, or if the checkout has configurations or Python files, such as a
+    scorer of one's own, that are not tracked. It says nothing about code in other folders.
     """
     folder = Path(__file__).resolve().parents[2]
     try:

@@ -28,7 +28,7 @@ from nmt.serving.origins import refusal
 from nmt.serving.requests import DEFECT, GONE, NOT_JSON, NOT_UTF8, failures, sentence
 from nmt.serving.server_messages import in_language, message_of, request_language
 from nmt.serving.server_processes import METRICS_FOLDER
-from nmt.serving.service import TOKEN, Access, Limits, Service, ThisService, check_secret
+from nmt.serving.service import TOKEN_MESSAGES, Access, Limits, Service, ThisService, check_secret
 
 _OfWorkers = Literal["livemax", "livesum"]
 
@@ -118,7 +118,7 @@ async def _load_any(service: Service) -> None:
 async def prometheus(request: Request, service: ThisService) -> PlainTextResponse:
     """The server's metrics in Prometheus's text format."""
     if service.access.metrics_token is not None:
-        check_secret(request, None, frozenset({service.access.metrics_token}), TOKEN)
+        check_secret(request, None, frozenset({service.access.metrics_token}), messages=TOKEN_MESSAGES)
     return PlainTextResponse(request.app.state.metrics.text(), media_type="text/plain; version=0.0.4")
 
 

@@ -189,6 +189,8 @@ class Gallery:
                 self._loaded[name] = kept
         if kept is None:
             raise Unavailable(name)
+        if former is not None and kept is not former:
+            logger.info("%s: its folder has changed, so it has been loaded again", name)
         if replaces and kept is not former:
             del former
             return_memory()  # loading a model takes several times its size
@@ -228,8 +230,6 @@ class Gallery:
         state = _state(RunDirectory(path))
         if kept and kept.state == state:
             return kept
-        if kept:
-            logger.info("%s: its folder has changed, so it is loaded again", name)
         automatic = self.engine == "auto"
         [run], engine = load_with_engine([path], self.device, self.precision, "torch" if automatic else self.engine)
         if run.direction != self.offered[name].direction:

@@ -272,7 +272,7 @@ async def translated(
     for code in (*sources, target):
         if code not in service.languages.codes:
             raise HTTPException(
-                400, TemplatedMessage("{code} is not supported; use a language of /languages", code=code)
+                400, TemplatedMessage("{code} is not supported; use one listed at /languages", code=code)
             )
     if kind not in ("text", "html"):
         raise HTTPException(400, TemplatedMessage("{name} format is not supported", name=kind))

@@ -43,7 +43,7 @@ VIETNAMESE = {
     "The request took more than {seconds:g} s; send less text per request.": (
         f"Việc xử lý yêu cầu mất hơn {{seconds:g}} giây; {_LESS}"
     ),
-    "{code} is not supported; use a language of /languages": (
+    "{code} is not supported; use one listed at /languages": (
         "Không hỗ trợ ngôn ngữ {code}; hãy dùng một ngôn ngữ trong /languages"
     ),
     "{name} format is not supported": "Không hỗ trợ định dạng {name}",

@@ -81,20 +81,22 @@ class Service:
 
 
 class SecretMessages(NamedTuple):
-    """What is said of a secret that a request lacks, or that is not known."""
+    """The messages for a missing and for an unknown secret."""
 
     missing: TemplatedMessage
-    invalid: TemplatedMessage
+    unknown: TemplatedMessage
 
 
-API_KEY = SecretMessages(TemplatedMessage("Missing API key; send it as api_key"), TemplatedMessage("Invalid API key"))
-TOKEN = SecretMessages(
+KEY_MESSAGES = SecretMessages(
+    TemplatedMessage("Missing API key; send it as api_key"), TemplatedMessage("Invalid API key")
+)
+TOKEN_MESSAGES = SecretMessages(
     TemplatedMessage("Missing token; send it as Authorization: Bearer TOKEN"), TemplatedMessage("Invalid token")
 )
 
 
 def check_secret(
-    request: Request, given: str | None, known: frozenset[str], messages: SecretMessages = API_KEY
+    request: Request, given: str | None, known: frozenset[str], messages: SecretMessages = KEY_MESSAGES
 ) -> None:
     """Raises HTTPException 403 unless a known secret is in `given`, the query string or the Authorization header.
 
@@ -104,7 +106,7 @@ def check_secret(
     # Starlette decodes headers as Latin-1, whatever the client meant.
     secret = (given or request.query_params.get("api_key") or "").encode() or header.encode("latin-1")
     if known and not any(hmac.compare_digest(secret, accepted.encode()) for accepted in known):
-        raise HTTPException(403, messages.invalid if secret else messages.missing)
+        raise HTTPException(403, messages.unknown if secret else messages.missing)
 
 
 async def _service(request: Request) -> Service:  # FastAPI would call a plain function in a separate thread

@@ -436,4 +436,7 @@ def test_without_pairs_to_compare_on_torch_translates(
         "engine=auto: using torch: CTranslate2 has to be compared with torch first, but the validation corpus is "
         "missing (" in caplog.text
     )
-    assert "reference=FILE" not in caplog.text
+    assert (
+        "Score sentence pairs of your own once, and they are used instead: python -m nmt.evaluate "
+        f"run_dir={run} source=FILE reference=FILE" in caplog.text
+    )

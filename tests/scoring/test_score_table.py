@@ -125,6 +125,8 @@ def test_with_several_seeds_no_run_is_tested_against_a_single_run(tmp_path: Path
     text = write_comparison(three(), [REFERENCES], tmp_path).markdown()
     assert "row 1; by the multi-bootstrap over sentences and seeds, 1,000 resamples (Sellam et al. 2022)." in text
     assert "A mean of one seed cannot show how much seeds differ" in text
+    four = [*three(), system({"job": "3", "scorer": "none", "seed": "2"}, 12)]
+    assert "A mean of one seed" not in write_comparison(four, [REFERENCES], tmp_path / "four").markdown()
     assert "p" not in read_csv(tmp_path / "comparison.csv")[0]
     found = json.loads((tmp_path / "comparison.json").read_text(encoding="utf-8"))
     assert [each["p"] for each in found["systems"]] == [None] * 3

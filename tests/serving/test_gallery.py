@@ -83,7 +83,7 @@ def test_a_run_whose_weights_alone_are_replaced_is_loaded_again(
     (run / "new.safetensors").replace(run / "model.safetensors")
     with caplog.at_level("INFO"):
         assert served.load("run") is not first
-    assert "run: its folder has changed, so it is loaded again" in caplog.messages
+    assert "run: its folder has changed, so it has been loaded again" in caplog.messages
 
 
 @pytest.mark.parametrize("loaded", [True, False])

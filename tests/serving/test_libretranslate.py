@@ -108,8 +108,8 @@ def test_deepl(client: TestClient) -> None:
     assert (wrong.status_code, wrong.json()) == (
         400,
         {
-            "error": "xx is not supported; use a language of /languages",
-            "message": "xx is not supported; use a language of /languages",
+            "error": "xx is not supported; use one listed at /languages",
+            "message": "xx is not supported; use one listed at /languages",
         },
     )
     assert answer["translations"][0]["text"] == client.post("/translate", json=ASKED).json()["translatedText"]
@@ -168,11 +168,11 @@ def test_languages_settings_and_health(client: TestClient) -> None:
     ("changes", "status", "message"),
     [
         ({"q": None}, 400, "Invalid request: q: Input should be a valid string"),
-        ({"target": "xx"}, 400, "xx is not supported; use a language of /languages"),
+        ({"target": "xx"}, 400, "xx is not supported; use one listed at /languages"),
         ({"source": ""}, 400, "Invalid request: missing source parameter"),
         ({"source": " "}, 400, "Invalid request: missing source parameter"),
         ({"target": "-"}, 400, "Invalid request: missing target parameter"),
-        ({"source": "xx"}, 400, "xx is not supported; use a language of /languages"),
+        ({"source": "xx"}, 400, "xx is not supported; use one listed at /languages"),
         ({"source": "vi", "target": "en"}, 400, "en is not available as a target language from vi"),
         ({"format": "pdf"}, 400, "pdf format is not supported"),
         ({"alternatives": 4}, 400, "Invalid request: alternatives must be at most 3"),
@@ -223,7 +223,9 @@ def test_keys(serve) -> None:
 def test_metrics(serve) -> None:
     client = serve(metrics_token="token")
     client.post("/translate", json=ASKED)
-    assert client.get("/metrics").status_code == 403
+    missing, unknown = client.get("/metrics"), client.get("/metrics", headers={"authorization": "Bearer other"})
+    assert error(missing) == (403, "Missing token; send it as Authorization: Bearer TOKEN")
+    assert error(unknown) == (403, "Invalid token")
     text = client.get("/metrics", headers={"authorization": "Bearer token"}).text
     assert 'nmt_requests_total{path="/translate",status="200"} 1.0' in text
     assert 'nmt_request_seconds_count{path="/translate"} 1.0' in text

@@ -86,8 +86,8 @@ def test_the_language_that_a_header_prefers(header: str, language: str) -> None:
 
 
 def test_a_message_is_english_text_and_an_unknown_one_stays() -> None:
-    message = TemplatedMessage("{code} is not supported; use a language of /languages", code="xx")
-    assert message == "xx is not supported; use a language of /languages"
+    message = TemplatedMessage("{code} is not supported; use one listed at /languages", code="xx")
+    assert message == "xx is not supported; use one listed at /languages"
     assert in_language(message, "vi") == "Không hỗ trợ ngôn ngữ xx; hãy dùng một ngôn ngữ trong /languages"
     assert in_language("Something else.", "vi") == "Something else."
 
@@ -98,7 +98,7 @@ def test_a_message_is_english_text_and_an_unknown_one_stays() -> None:
         (
             "/translate",
             {"q": "a", "source": "xx", "target": "vi"},
-            "xx is not supported; use a language of /languages",
+            "xx is not supported; use one listed at /languages",
             "Không hỗ trợ ngôn ngữ xx; hãy dùng một ngôn ngữ trong /languages",
         ),
         ("/translate", {"q": "a"}, "missing source parameter", "Yêu cầu không hợp lệ: thiếu tham số source"),
