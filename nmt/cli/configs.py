@@ -228,7 +228,11 @@ def _absent_group(override: Override, groups: Mapping[str, str | None]) -> str:
     for parent, choices in _parents().get(key, {}).items():
         if parent in groups:
             others = " or ".join(f"{parent}={choice}" for choice in choices)
-            sentence = f"{parent}={groups[parent]} has no {key}. Leave out '{argument}', or choose {others}."
+            remedy = f"Leave out '{argument}'"
+            if key.endswith("@cross") and override.key_or_group in available:
+                # Its cross attention is its only one, or the one that the plain group is about.
+                remedy = f"For its cross attention, write '{argument.replace('@cross', '', 1)}'"
+            sentence = f"{parent}={groups[parent]} has no {key}. {remedy}, or choose {others}."
             return f"{sentence} Available: {', '.join(sorted(available))}." if available else sentence
     return unknown("group", key, available or groups)
 

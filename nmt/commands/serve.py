@@ -4,6 +4,7 @@ import errno
 import gc
 import logging
 import math
+import os
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -84,7 +85,7 @@ def _serve(
     access = Access(keys, settings.metrics_token, settings.allow_origins, hosts)
     app = application(Service(gallery, batcher, limits, access))
     for run in gallery.offered.values():
-        logger.info("%s translates %s", run.name, run.direction)
+        logger.info("%s translates from %s to %s", run.name, run.direction.source, run.direction.target)
     ready(listening)
     seldom = Seldom()  # clients can cause any number of these warnings
     for name in ("uvicorn.error", "asyncio"):
@@ -146,5 +147,6 @@ def _listening(host: str, port: int) -> socket.socket:
                 f"host is {host}, which is no address of this machine; use one of its addresses, or 0.0.0.0 for all."
             ) from error
         raise Mistake(
-            f"Cannot listen on {host}:{port} ({error.strerror}); choose another port, or port=0 for a free one."
+            f"Cannot listen on {host}:{port} ({os.strerror(error.errno or 0)}); choose another port, or port=0 for a "
+            "free one."
         ) from error

@@ -121,11 +121,17 @@ def build_trainer(settings: TrainerSettings, **ours: Any) -> Trainer:
     return Trainer(**settings.options, **{"max_epochs": -1, **ours})
 
 
-def faster_precision(settings: TrainerSettings, device: str) -> str | None:
-    """A trainer.precision with which this CPU trains faster and equally well, or None."""
+_LARGE_ENOUGH = 5_000_000  # parameters
+
+
+def faster_precision(settings: TrainerSettings, device: str, parameters: int) -> str | None:
+    """A trainer.precision with which this CPU trains a model of this size faster and equally well, or None."""
     able = torch.cpu.get_capabilities() if device == "cpu" else {}
     in_float32 = settings.precision.startswith("32")
-    return "bf16-mixed" if in_float32 and (able.get("amx_bf16") or able.get("avx512_bf16")) else None
+    # Small matrices gain less than the conversions cost: a model of 7.6 million parameters trains faster in bfloat16,
+    # one of a million trains slower.
+    worthwhile = in_float32 and parameters >= _LARGE_ENOUGH
+    return "bf16-mixed" if worthwhile and (able.get("amx_bf16") or able.get("avx512_bf16")) else None
 
 
 def quiet(leader: bool) -> None:

@@ -152,8 +152,6 @@ def prepare(
         batches = batches if changes else origin.metrics.get("batches_a_step", batches)
         config = same_steps(config, batches, machine.processes)
         settings = validated(kind.settings, config)
-    elif faster := faster_precision(settings.trainer, machine.device):
-        logger.info("This CPU trains faster, and equally well, with trainer.precision=%s", faster)
     hashes = corpora.hashes(cache)
     check_corpora(origin.metrics.get("corpora", {}), hashes)
 
@@ -182,6 +180,9 @@ def prepare(
 
     # This seeds torch and draws the initial weights, so nothing above it may depend on torch's random numbers.
     model = kind.model(settings, tokenizers, start)
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    if not resumes and (faster := faster_precision(settings.trainer, machine.device, parameters)):
+        logger.info("This CPU trains faster, and equally well, with trainer.precision=%s", faster)
     examples = corpora.examples(settings, tokenizers, cache)
     pairs = examples.training
     max_steps = steps_of_training(settings, pairs.lengths, pairs.mixing, machine.processes)

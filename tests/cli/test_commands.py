@@ -302,3 +302,13 @@ def test_threads_are_told_how_to_wait_before_torch_is_imported() -> None:
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("OMP_WAIT", "GOMP"))}
     shown = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
     assert shown.stdout.split()[-1] == "10000"
+
+
+def test_a_python_without_the_packages_is_told_to_activate_the_environment() -> None:
+    checkout = Path(nmt.__file__).parents[1]
+    # -S leaves out site-packages.
+    ended = subprocess.run(
+        [sys.executable, "-S", "-m", "nmt.translate"], cwd=checkout, capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.endswith("Activate the environment that it is installed in, as in: source .venv/bin/activate\n")

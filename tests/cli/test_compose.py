@@ -386,13 +386,13 @@ def test_a_sweep_finds_choices_by_a_pattern(compose: Compose) -> None:
         (["scorer@encoder_words=dot"], "context=none has no scorer@encoder_words. Leave out"),
         (
             ["seed=2", "model=luong", "scorer@cross=dot"],
-            "model=luong has no scorer@cross. Leave out 'scorer@cross=dot', or choose model=transformer. Available: "
-            "scorer, scorer@decoder_self, scorer@encoder_self.",
+            "model=luong has no scorer@cross. For its cross attention, write 'scorer=dot', or choose model=transformer"
+            ". Available: scorer, scorer@decoder_self, scorer@encoder_self.",
         ),
         (
             ["model=luong", "scorer@cross=dot", "encoder@model=lstmn"],  # the second choice is right
-            "model=luong has no scorer@cross. Leave out 'scorer@cross=dot', or choose model=transformer. Available: "
-            "scorer, scorer@decoder_self, scorer@encoder_self.",
+            "model=luong has no scorer@cross. For its cross attention, write 'scorer=dot', or choose model=transformer"
+            ". Available: scorer, scorer@decoder_self, scorer@encoder_self.",
         ),
         (
             ["experiment=iwslt15_best", "model=luong"],
@@ -401,7 +401,7 @@ def test_a_sweep_finds_choices_by_a_pattern(compose: Compose) -> None:
         ),
         (
             ["-m", "model=transformer,luong", "scorer@cross=dot"],
-            "model=luong has no scorer@cross. Leave out 'scorer@cross=dot', or choose model=transformer.",
+            "model=luong has no scorer@cross. For its cross attention, write 'scorer=dot', or choose model=transformer",
         ),
     ],
 )

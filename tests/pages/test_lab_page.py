@@ -645,6 +645,54 @@ def test_a_guess_is_compared_with_the_known_alignment(page: Any, browser: Any) -
     assert page.locator("#guess-table [aria-pressed='true']").count() == 0, "a new guess"
 
 
+def test_the_address_has_the_guess_that_is_open(page: Any) -> None:
+    examples = "**/v1/examples?run=maps_luong"
+    pair = {"source": "Hello!", "target": "Xin chào!", "aligned": True}
+    page.locator("#guess-box summary").click()
+    page.locator("#guess-pair").select_option("How old is Mai?")
+    page.locator("#guess-table button").first.click()
+    # A run without this sentence begins with a sentence that it has.
+    page.route(examples, lambda route: route.fulfill(json=[pair]))
+    page.locator("#run").select_option("maps_luong")
+    page.locator("#guess-text p", has_text="Hello!").wait_for()
+    ready(page)
+    assert "pair=Hello" in link(page)
+    assert "guess=" not in link(page)
+    # A run without such sentences has no guess.
+    page.unroute(examples)
+    page.route(examples, lambda route: route.fulfill(json=[]))
+    page.reload()
+    page.locator("#guess-box").wait_for(state="hidden")
+    page.wait_for_function("() => !location.hash.includes('pair=')")
+
+
+def test_the_address_keeps_its_guess_if_the_sentences_of_the_run_are_not_known(browser: Any, address: str) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    page.route("**/v1/examples?run=*", lambda route: route.fulfill(status=500, json={"error": "No examples."}))
+    page.goto(f"{address}/#run=maps_transformer&text={TEXT}&pair=How old is Mai?&guess=[[0,0]]")
+    page.locator("#results[aria-busy='false'] #intact .cell").first.wait_for()
+    assert page.locator("#guess-box").is_hidden()
+    page.locator("#intact .cell").first.click()
+    assert "row=0" in link(page)
+    assert "pair=How+old+is+Mai%3F&guess=" in link(page)
+    context.close()
+
+
+def test_the_back_button_leaves_the_reader_at_the_map(page: Any) -> None:
+    page.locator("#guess-box summary").click()
+    page.locator("#guess-table button").first.wait_for()
+    translate(page, f"{TEXT} four.")
+    page.evaluate("scrollTo(0, 0)")
+    columns = page.locator("#intact text[data-column]").count()
+    page.go_back()
+    page.wait_for_function("most => document.querySelectorAll('#intact text[data-column]').length < most", arg=columns)
+    ready(page)
+    page.wait_for_load_state("networkidle")
+    assert page.locator("#guess-table").is_visible()
+    assert page.evaluate("scrollY") == 0
+
+
 def open_attribution(page: Any) -> None:
     page.get_by_text("What each piece depends on (attribution)").click()
     page.locator("#attributed .cell").first.wait_for()
@@ -1054,23 +1102,37 @@ def test_steps_play_by_themselves_until_somebody_looks_closer(page: Any) -> None
     assert page.locator("#step-name").text_content() == shown
 
 
-@pytest.mark.parametrize("opened", ["#try-cell", "#edit", "#answer [data-word='0']", "#guess-box summary", "#weight"])
-def test_what_opens_a_panel_or_changes_something_ends_the_film(page: Any, opened: str) -> None:
+def play_two_steps(page: Any) -> None:
     press(page, "▶ Play")
     page.get_by_text(re.compile("^2 of ")).wait_for()
     assert page.locator("#intact .later").count() > 0
-    if opened == "#edit":
-        page.locator("#edit").dispatch_event("click")  # a step hides the button
-    elif opened == "#weight":
-        cell(page, 0, 0).click()
-        page.locator("#weight").fill("0.5")
-    else:
-        page.locator(opened).click()
+
+
+def film_has_ended(page: Any) -> None:
     page.locator("#step-all").wait_for(state="hidden")
     assert page.locator(".later").count() == 0
     assert page.get_by_role("button", name="▶ Play").count() == 1
-    if opened == "#try-cell":
-        assert page.locator("#intact .cursor").count() == 1
+
+
+@pytest.mark.parametrize("opener", ["#answer [data-word='0']", "#guess-box summary"])
+def test_what_opens_a_panel_ends_the_film(page: Any, opener: str) -> None:
+    play_two_steps(page)
+    page.locator(opener).click()
+    film_has_ended(page)
+
+
+def test_a_thing_to_try_ends_the_film(page: Any) -> None:
+    play_two_steps(page)
+    page.locator("#try-cell").click()
+    film_has_ended(page)
+    assert page.locator("#intact .cursor").count() == 1, "what was selected stays selected"
+
+
+def test_a_new_weight_ends_the_film(page: Any) -> None:
+    play_two_steps(page)
+    cell(page, 0, 0).click()
+    page.locator("#weight").fill("0.5")
+    film_has_ended(page)
 
 
 SHARES = """names => names.map(name => [...document.querySelectorAll(name)].map(

@@ -22,6 +22,8 @@ SIZES = """() => [...document.querySelectorAll("body *")].filter((item) => item.
 })"""
 
 
+SCALE = "drawing => drawing.clientWidth / drawing.viewBox.baseVal.width"
+
 # How much higher the page is than the window.
 HIGHER = "() => document.documentElement.scrollHeight - innerHeight"
 
@@ -78,27 +80,59 @@ def present(page: Any, address: str, width: int, height: int, language: str, sta
     page.locator("#results[aria-busy='false'] #intact .cell").first.wait_for()
 
 
-@pytest.mark.parametrize("language", ["en", "vi"])
-@pytest.mark.parametrize(("width", "height"), [(1920, HIGH), (1366, 768), (1280, 720), (1024, 768), (1300, 1300)])
-def test_a_presentation_fits_into_its_window(page: Any, address: str, width: int, height: int, language: str) -> None:
-    # The row labels of the tiny run are long: wide maps are scrolled, unless the window is narrow.
-    is_narrow = width < 1.5 * height
-    present(
-        page, address, width, height, language, STATE if is_narrow else STATE.replace("three.", "three four five six.")
-    )
-    assert page.evaluate(HIGHER) == 0
+def block_a_word(page: Any) -> None:
     page.locator("#try-block").click()
     page.locator("#changed svg").wait_for()
     page.locator("#changes li").wait_for()
-    if not is_narrow:
-        assert page.evaluate(HIGHER) == 0, "two maps are side by side"
-        names = [name.bounding_box() for name in page.locator("#results h2:visible").all()]
-        assert len(names) == 2
-        assert max(name["height"] for name in names) < HIGH / 20, "a name has one line"
-    for part in page.locator("#results .scroll:visible").all() if is_narrow else []:
-        assert part.evaluate("box => box.scrollWidth - box.clientWidth") <= 0, "no map is cut off"
     chip, nav = (page.locator(part).bounding_box() for part in ("#changes li", "header nav"))
     assert chip["y"] + chip["height"] <= nav["y"], "nothing covers what takes the change back"
+
+
+@pytest.mark.parametrize("language", ["en", "vi"])
+@pytest.mark.parametrize(("width", "height"), [(1920, HIGH), (1366, 768), (1280, 720)])
+def test_a_wide_window_has_two_maps_side_by_side(
+    page: Any, address: str, width: int, height: int, language: str
+) -> None:
+    # The row labels of the tiny run are long, and its maps are wide: they are scrolled.
+    present(page, address, width, height, language, STATE.replace("three.", "three four five six."))
+    assert page.evaluate(HIGHER) == 0
+    block_a_word(page)
+    assert page.evaluate(HIGHER) == 0
+    boxes = [name.bounding_box() for name in page.locator("#results h2:visible").all()]
+    assert len(boxes) == 2
+    assert max(box["height"] for box in boxes) < HIGH / 20, "a name has one line"
+
+
+@pytest.mark.parametrize("language", ["en", "vi"])
+@pytest.mark.parametrize(("width", "height"), [(1024, 768), (1300, 1300)])
+def test_no_map_is_cut_off_in_a_high_window(page: Any, address: str, width: int, height: int, language: str) -> None:
+    present(page, address, width, height, language)
+    assert page.evaluate(HIGHER) == 0
+    block_a_word(page)
+    missing = page.locator("#results .scroll:visible").evaluate_all(
+        "boxes => boxes.map((box) => box.scrollWidth - box.clientWidth)"
+    )
+    assert missing == [0, 0]
+
+
+@pytest.mark.parametrize("language", ["en", "vi"])
+@pytest.mark.parametrize(("width", "height"), [(1920, HIGH), (1024, 768)])
+def test_a_guess_can_be_opened_after_a_change(page: Any, address: str, width: int, height: int, language: str) -> None:
+    present(page, address, width, height, language)
+    block_a_word(page)
+    page.locator("#try-guess").click()
+    page.locator("#guess-table button").first.wait_for()
+    page.locator("#guess-close").click()
+    page.locator("#guess-table").wait_for(state="hidden")
+    assert page.evaluate("document.activeElement.id") == "try-guess"
+
+
+def test_letters_and_drawings_grow_by_the_same_rule(page: Any, address: str) -> None:
+    for width, height, used in ((1920, 1080, 1080), (1000, 2000, 750), (390, 844, 600)):
+        present(page, address, width, height, "en")
+        text = page.locator("#selection").evaluate("item => parseFloat(getComputedStyle(item).fontSize)")
+        assert text == pytest.approx(0.025 * used)
+        assert page.locator("#intact svg").evaluate(SCALE) == pytest.approx(used / 520, rel=0.01)
 
 
 @pytest.mark.parametrize("language", ["en", "vi"])
@@ -134,7 +168,7 @@ def test_a_guess_and_its_error_rates_are_in_one_window(
 
 
 @pytest.mark.parametrize("language", ["en", "vi"])
-@pytest.mark.parametrize(("width", "height"), [(1920, HIGH), (1024, 768)])
+@pytest.mark.parametrize(("width", "height"), [(1920, HIGH), (1024, 768), (1000, 2000)])
 def test_what_happens_is_said_beside_the_buttons(
     page: Any, address: str, width: int, height: int, language: str
 ) -> None:
@@ -146,6 +180,7 @@ def test_what_happens_is_said_beside_the_buttons(
     page.locator("#status", has_text={"en": "The changes to", "vi": "Những thay đổi"}[language]).wait_for()
     notice, nav = (page.locator(part).bounding_box() for part in ("#status", "header nav"))
     assert notice["x"] + notice["width"] <= nav["x"]
+    assert notice["width"] > width / 4, "there is room for it"
     assert notice["y"] + notice["height"] <= height
     if height == HIGH:
         drawn = page.locator("#intact .map svg").bounding_box()

@@ -38,19 +38,22 @@ def test_more_processes_than_cores_are_reported(
 
 
 @pytest.mark.parametrize(
-    ("able", "precision", "device", "expected"),
+    ("able", "precision", "device", "parameters", "expected"),
     [
-        ({"avx512_bf16": True}, "32-true", "cpu", "bf16-mixed"),
-        ({"amx_bf16": True, "avx512_bf16": False}, 32, "cpu", "bf16-mixed"),
-        ({"amx_bf16": False, "avx512_bf16": False}, "32-true", "cpu", None),
-        ({}, "32-true", "cpu", None),
-        ({"amx_bf16": True}, "bf16-mixed", "cpu", None),
-        ({"amx_bf16": True}, "32-true", "cuda", None),
+        ({"avx512_bf16": True}, "32-true", "cpu", 7_600_000, "bf16-mixed"),
+        ({"amx_bf16": True, "avx512_bf16": False}, 32, "cpu", 7_600_000, "bf16-mixed"),
+        ({"amx_bf16": True}, "32-true", "cpu", 1_000_000, None),
+        ({"amx_bf16": False, "avx512_bf16": False}, "32-true", "cpu", 7_600_000, None),
+        ({}, "32-true", "cpu", 7_600_000, None),
+        ({"amx_bf16": True}, "bf16-mixed", "cpu", 7_600_000, None),
+        ({"amx_bf16": True}, "32-true", "cuda", 7_600_000, None),
     ],
 )
-def test_a_cpu_that_is_fast_in_bfloat16_is_named(job, able, precision, device, expected, monkeypatch) -> None:
+def test_a_cpu_that_is_fast_in_bfloat16_is_named(
+    job, able, precision, device, parameters, expected, monkeypatch
+) -> None:
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: able)
-    assert faster_precision(job("train", trainer__precision=precision).settings.trainer, device) == expected
+    assert faster_precision(job("train", trainer__precision=precision).settings.trainer, device, parameters) == expected
 
 
 SRUN = {"SLURM_JOB_ID": "5", "SLURM_JOB_NAME": "train", "SLURM_STEP_ID": "0", "SLURM_PROCID": "1", "SLURM_LOCALID": "0"}

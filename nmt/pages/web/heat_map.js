@@ -71,18 +71,20 @@ export function annotatedLayout(container, { rows, columns }, below = 0) {
   const high = (innerHeight - below - (above < innerHeight / 2 ? above : 0)) / magnified() - top - LEGEND - 24;
   let cell = clamp(Math.floor(high / rows.length), MOST_CELL, leastCell());
   while (cell > leastCell() && !fits(cell)) cell--;
-  let across = cell;
-  while (across > (upright ? LEAST_UPRIGHT : LEAST_ACROSS) && !fits(across)) across--;
+  const leastAcross = upright ? LEAST_UPRIGHT : LEAST_ACROSS;
+  let across = Math.max(cell, leastAcross);
+  while (across > leastAcross && !fits(across)) across--;
   while (across < cell * WIDEST && fits(across + 1)) across++;
   return {
     font: 13, rows: rows.map((text) => short(text)), columns: columns.map((text) => short(text)), ...annotatedSize({ rows, columns }, { cell, across, left, top, upright }),
   };
 }
 
-/** The least width that shows a map without scrolling. @param {AttentionMap} map */
+/** The width in which a map needs no scrolling if its cells have the least height and are at least as wide. @param {AttentionMap} map */
 export function leastWidth({ rows, columns }) {
-  const left = Math.max(...rows.map((text) => widthOf(text)), 62), over = beyond(columns.map((text) => widthOf(text)), LEAST_CELL);
-  return magnified() * (left + LEAST_CELL * columns.length + over) + 6;
+  const across = Math.max(leastCell(), LEAST_ACROSS);
+  const left = Math.max(...rows.map((text) => widthOf(text)), 62), over = beyond(columns.map((text) => widthOf(text)), across);
+  return magnified() * (left + across * columns.length + over) + 6;
 }
 
 /**

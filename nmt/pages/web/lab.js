@@ -170,8 +170,14 @@ function translateBack(text) {
 async function fillExamples() {
   const { run } = state;
   /** @type {import("./engine/interface.js").Example[]} */
-  let examples = [];
-  try { examples = await latest("examples", (signal) => engine.examples(run, signal)); } catch (error) { complain(error); }
+  let examples = [], isKnown = false;
+  try {
+    examples = await latest("examples", (signal) => engine.examples(run, signal));
+    isKnown = true;
+  } catch (error) {
+    if (isOutdated(error)) return;
+    complain(error);
+  }
   if (run !== state.run) return;
   const example = (/** @type {string} */ text, name = text) => button(name, () => { setText(text); begin(text); });
   const aligned = examples.filter((pair) => pair.aligned), unaligned = examples.filter((pair) => !pair.aligned);
@@ -180,7 +186,7 @@ async function fillExamples() {
   const outside = unaligned.length ? undefined : OUTSIDE[runNamed(run)?.source ?? ""];
   if (outside) buttons.splice(3, 0, example(outside, `${outside} (${label("outside")})`));
   element.examples.replaceChildren(...buttons);
-  setPairs(aligned);
+  setPairs(isKnown ? aligned : null);
   element["try-guess"].hidden = !aligned.length;
   return examples[0]?.source ?? "";
 }
@@ -325,6 +331,7 @@ function listenToPage() {
 /** Shows what the address says. @param {string} [typed] a sentence that somebody typed before the page was ready */
 async function restore(typed = "") {
   const preferred = runs.find(({ source }) => source === language); // a visitor types in the language of the page
+  const { pair } = state;
   readAddress([...preferred ? [preferred] : [], ...runs].map(({ name }) => name));
   keepChoices();
   fitAttribution();
@@ -342,7 +349,8 @@ async function restore(typed = "") {
   await refresh();
   if (!state.text && !element.status.classList.contains("error")) element.status.textContent = "";
   await first;
-  if (state.pair) element["guess-box"].scrollIntoView({ block: "start" }); // the guess is what the address is about
+  // A new guess is what the address is about. With the same one, the Back button leaves the reader at the map.
+  if (state.pair && state.pair !== pair) element["guess-box"].scrollIntoView({ block: "start" });
 }
 
 async function start() {

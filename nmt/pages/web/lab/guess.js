@@ -11,14 +11,12 @@ import { placeName } from "./inspector.js";
 import { isPresenting, usedHeight } from "./presentation.js";
 import { runNamed } from "./runs.js";
 import { drawAgain } from "./signals.js";
-import { selectedPlace, state, writeAddress } from "./state.js";
+import { noGuess, selectedPlace, state, writeAddress } from "./state.js";
 import { quoted } from "./wording.js";
 
 /** @typedef {import("../engine/interface.js").Pair} Pair */
 /** @typedef {import("../engine/interface.js").Alignment} Alignment */
 
-/** No guess, as in an address without one. */
-const NONE = { pair: "", guess: [], revealed: false };
 const CELL = 32, LEAST_CELL = 24, PADDING = 6; // pixels; the padding is that of .scroll in style.css
 // In a presentation, cells may be higher than elsewhere, if the window has room for them and for this below the table.
 const CELL_OF_HEIGHT = 0.056, BELOW = 0.045;
@@ -33,14 +31,22 @@ const shownGuess = () => JSON.stringify([chosenPair(), state.guess, state.reveal
 let drawn = "";
 const same = (/** @type {number[]} */ [i, j]) => (/** @type {number[]} */ [k, l]) => i === k && j === l;
 
-/** @param {Pair[]} examples the sentences in the run's languages whose alignments are known */
+/**
+ * @param {Pair[] | null} examples the sentences in the run's languages whose alignments are known; null if the engine did
+ *   not say which, so that the address keeps its guess
+ */
 export function setPairs(examples) {
-  pairs = examples;
-  element["guess-box"].hidden = pairs.length === 0;
+  const box = element["guess-box"];
+  pairs = examples ?? [];
+  box.hidden = pairs.length === 0;
+  if (!examples) return;
+  if (!pairs.length) box.open = false;
+  // The guess was about a sentence of another run.
+  if (!pairs.length || state.pair && !hasKnownAlignment(state.pair)) Object.assign(state, noGuess());
+  if (box.open && !state.pair) state.pair = pairs[0].source;
+  // Without a sentence, the address is written together with the next one: the Back button must return to the old one.
+  if (state.text) writeAddress();
   if (!pairs.length) return;
-  const isOpen = element["guess-box"].open;
-  if (state.pair && !pairs.some(({ source }) => source === state.pair)) Object.assign(state, NONE);
-  if (isOpen && !state.pair) state.pair = pairs[0].source;
   fillSelect(element["guess-pair"], pairs.map(({ source }) => [source, source]), state.pair || pairs[0].source);
   // A cell that is being clicked must not be replaced by an equal one.
   if (state.revealed || drawn !== shownGuess()) drawGuess();
@@ -51,20 +57,22 @@ export function openGuess() { element["guess-box"].open = state.pair !== "" || s
 
 /** The guess ends, and the map is back. */
 function close() {
-  const { maps, "guess-box": box, "try-guess": tryGuess } = element;
+  const { maps, text, "guess-box": box, "try-guess": tryGuess } = element;
   box.open = false;
-  (isPresenting() ? tryGuess : part(box, "summary")).focus({ preventScroll: true });
+  // A presentation hides the summary, and without a translation there is nothing to try.
+  const opener = !isPresenting() ? part(box, "summary") : tryGuess.checkVisibility() ? tryGuess : text;
+  opener.focus({ preventScroll: true });
   maps.scrollIntoView({ block: "nearest" });
 }
 
 export function listenToGuess() {
   const change = (/** @type {object} */ changes) => {
-    Object.assign(state, { pair: element["guess-pair"].value, ...changes });
+    Object.assign(state, changes, { pair: element["guess-pair"].value });
     writeAddress();
     drawGuess();
   };
-  element["guess-pair"].addEventListener("change", () => change({ guess: [], revealed: false }));
-  element["guess-clear"].addEventListener("click", () => change({ guess: [], revealed: false }));
+  element["guess-pair"].addEventListener("change", () => change(noGuess()));
+  element["guess-clear"].addEventListener("click", () => change(noGuess()));
   element["guess-reveal"].addEventListener("click", () => change({ revealed: true }));
   element["guess-table"].addEventListener("click", (event) => {
     const { i, j } = /** @type {HTMLElement} */ (event.target).dataset;
@@ -79,7 +87,7 @@ export function listenToGuess() {
     if (open) fitGuess();
     // The address has a guess as long as it is open.
     if (pairs.length && open !== (state.pair !== "")) {
-      Object.assign(state, open ? { pair: element["guess-pair"].value } : NONE);
+      Object.assign(state, open ? { pair: element["guess-pair"].value } : noGuess());
       writeAddress();
       if (!open) drawGuess();
     }

@@ -8,14 +8,15 @@ import { label } from "../i18n.js";
 import { linkLanguage } from "./state.js";
 
 // A fortieth of this height is 13 pixels, the size of the letters in drawings: in a lecture hall, words need a fortieth.
-// Of a window that is higher than 4:3, only this part of the width counts, as in lab.css.
-const LETTERS_FIT = 520, OF_WIDTH = 0.75;
+const LETTERS_FIT = 520;
+// In a window that is higher than 4:3, lines are too short for larger letters. In a very small one, letters stay legible.
+const OF_WIDTH = 0.75, LEAST_HEIGHT = 600;
 const root = document.documentElement;
 
 export const isPresenting = () => root.classList.contains("present");
 
-/** The height of the window as far as letters and cells grow with it. */
-export const usedHeight = () => Math.min(innerHeight, OF_WIDTH * innerWidth);
+/** The height of the window as far as letters and cells grow with it, in pixels. */
+export const usedHeight = () => Math.max(Math.min(innerHeight, OF_WIDTH * innerWidth), LEAST_HEIGHT);
 
 /** @param {boolean} on */
 function present(on) {
@@ -24,9 +25,10 @@ function present(on) {
   fit();
 }
 
-/** Makes the drawings as large as the window allows. */
+/** Makes letters and drawings as large as the window allows. */
 function fit() {
-  magnify(isPresenting() ? Math.max(usedHeight() / LETTERS_FIT, 1.3) : 1);
+  root.style.setProperty("--h", `${usedHeight() / 100}px`);
+  magnify(isPresenting() ? usedHeight() / LETTERS_FIT : 1);
 }
 
 /** @param {() => void} redraw draws everything again in another size */

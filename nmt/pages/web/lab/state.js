@@ -43,15 +43,21 @@ import { MEAN, SITES } from "../map.js";
  * @property {boolean} revealed
  */
 
+/** What a new sentence begins with: no changes, and no selection. @returns {Pick<State, "changes" | "prefix" | "locks" | "row" | "column" | "of">} */
+export const unchanged = () => ({ changes: [], prefix: [], locks: [], row: null, column: null, of: "intact" });
+
+/** What a page without a guess has, and what a new guess begins with. @returns {Pick<State, "pair" | "guess" | "revealed">} */
+export const noGuess = () => ({ pair: "", guess: [], revealed: false });
+
 /** @type {State} */
 const DEFAULTS = {
   run: "", second: "", text: "",
   site: "cross", layer: MEAN, head: MEAN, otherLayer: MEAN, otherHead: MEAN,
   unit: "words", view: "heat", difference: false,
   beamSize: null, lengthPenalty: null,
-  changes: [], prefix: [], locks: [], row: null, column: null, of: "intact",
+  ...unchanged(),
   method: "", contrast: "",
-  pair: "", guess: [], revealed: false,
+  ...noGuess(),
 };
 /** The values that a choice may have. @type {Record<string, string[]>} */
 const VALUES = { site: SITES, unit: ["words", "pieces"], view: ["heat", "lines"], of: ["intact", "changed", "other"] };
@@ -59,9 +65,6 @@ export const state = structuredClone(DEFAULTS);
 
 /** The runs and the sentence that the answers on the page belong to, which `state` may have left already. */
 export const subject = { run: "", source: "", second: "" };
-
-/** What a new sentence begins with: no changes, and no selection. @returns {Pick<State, "changes" | "prefix" | "locks" | "row" | "column" | "of">} */
-export const unchanged = () => ({ changes: [], prefix: [], locks: [], row: null, column: null, of: "intact" });
 
 /** Whether there are changes of the translation, apart from locks that stay. @param {number[]} [locks] */
 export const hasChanges = (locks = []) => state.changes.length > 0 || state.prefix.length > 0 || state.locks.length > locks.length;

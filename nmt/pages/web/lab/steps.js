@@ -11,7 +11,7 @@ import { closeMenu } from "./translation.js";
 /** @typedef {import("./maps.js").LabMap} LabMap */
 
 // What opens a panel, or changes something: both are about the whole translation.
-const NEEDS_ALL = "#tries button, #edit, #answer [data-word], #word-menu button, #actions button, #alternatives button, #changes button, #more summary";
+const NEEDS_ALL = "#tries button, #answer [data-word], #word-menu button, #actions button, #alternatives button, #changes button, #more summary";
 const PLAYED = 1200, GROWING = 260, BETWEEN = 22; // milliseconds for a step, and for a weight of its row
 
 /** How many rows are shown; null: all. @type {number | null} */
