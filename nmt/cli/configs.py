@@ -230,7 +230,7 @@ def _absent_group(override: Override, groups: Mapping[str, str | None]) -> str:
             others = " or ".join(f"{parent}={choice}" for choice in choices)
             remedy = f"Leave out '{argument}'"
             if key.endswith("@cross") and override.key_or_group in available:
-                # Its cross attention is its only one, or the one that the plain group is about.
+                # In such a model, the group without a site is that of the cross attention.
                 remedy = f"For its cross attention, write '{argument.replace('@cross', '', 1)}'"
             sentence = f"{parent}={groups[parent]} has no {key}. {remedy}, or choose {others}."
             return f"{sentence} Available: {', '.join(sorted(available))}." if available else sentence

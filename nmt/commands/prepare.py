@@ -125,7 +125,7 @@ def _report(job: Job[PrepareSettings]) -> None:
         others = [lines for other, lines in held_out.items() if other != prefix]
         inspections[prefix] = _inspect(prefix, direction, dict(ChainMap(*others)), None)
 
-    # Rows are printed even if their counts are 0, because people look for them; only that on CR LF is not.
+    # A row is printed even if its counts are 0, because people look for it, except the one on CR LF.
     counted = [kind for corpus in inspections.values() for kind in corpus.counts]
     kinds = dict.fromkeys([*checks(direction), REPEATED_PAIR, REPEATED_SOURCE, IN_ANOTHER_SPLIT, *counted])
     rows = [["pairs", *(f"{inspection.pairs:,}" for inspection in inspections.values())]]

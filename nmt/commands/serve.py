@@ -147,6 +147,7 @@ def _listening(host: str, port: int) -> socket.socket:
                 f"host is {host}, which is no address of this machine; use one of its addresses, or 0.0.0.0 for all."
             ) from error
         raise Mistake(
-            f"Cannot listen on {host}:{port} ({os.strerror(error.errno or 0)}); choose another port, or port=0 for a "
-            "free one."
+            # The text of the error repeats the address.
+            f"Cannot listen on {host}:{port} ({os.strerror(error.errno) if error.errno else error}); choose another "
+            "port, or port=0 for a free one."
         ) from error
