@@ -14,3 +14,18 @@ var Scorer = {
   term: 5,
   partialTerm: 2,
 };
+
+// A query without diacritics finds words with them: "cua so" finds "cửa sổ".
+const setIndex = Search.setIndex;
+Search.setIndex = (index) => {
+  const stemmer = new Stemmer();
+  for (const terms of [index.terms, index.titleterms]) {
+    for (const [term, pages] of Object.entries(terms)) {
+      const plain = term.normalize("NFD").replace(/\p{M}/gu, "").replaceAll("đ", "d");
+      if (plain === term) continue;
+      const stem = stemmer.stemWord(plain);
+      terms[stem] = [...new Set([terms[stem] ?? [], pages].flat())];
+    }
+  }
+  setIndex(index);
+};
