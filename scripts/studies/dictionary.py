@@ -1,0 +1,245 @@
+"""Training text with the words of a dictionary, where parallel text has too few of them.
+
+  python -m scripts.studies.dictionary read wiktionary.tsv > words.tsv
+  python -m scripts.studies.dictionary pairs words.tsv my/mono.vi --out my/dict
+  python -m scripts.studies.dictionary insert words.tsv my/mono.vi --known my/train.en --out my/inserted
+
+The examples are for English to Vietnamese. `read` takes a Vietnamese-English dictionary of Wiktionary in the format of
+github.com/Vuizur/Wiktionary-Dictionaries: a word, a tab, and its meanings in HTML. It writes tab-separated words,
+translations, parts of speech and numbers of the sense, from 0, without obsolete or regional senses and without
+explanations that are no translations.
+
+`pairs` writes the one or two Vietnamese words for an English one that the Vietnamese text uses most, as lines of
+`my/dict.en` and `my/dict.vi`.
+
+`insert` replaces up to three words in a line of Vietnamese by their English: words of at least two syllables, with a
+translation of one word in their first sense that fewer than 40 lines of the `--known` files have. No word is replaced
+more than 40 times. A model of the opposite direction copies the English words, so that its translation has the right
+word where it would otherwise guess: "thiếu motivation" becomes "lack of motivation". The lines to translate are
+`my/inserted.mixed`, the lines of `my/inserted.vi` are the same without English, and those of `my/inserted.words` name
+the words. Lines with words come first.
+"""
+
+import argparse
+import html
+import re
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+from nmt.text.lines import iter_lines
+from nmt.text.tone_marks import ToneMarks, with_tone_marks
+from scripts.mistakes import report_mistakes
+
+_LABELS = re.compile(
+    r"\b(obsolete|archaic|dated|derogatory|vulgar|slang|rare|literary|historical|dialectal?|Southern|Northern|Central"
+    r"|informal|colloquial|figurative(ly)?|euphemis\w*|offensive|nonstandard|in compounds|poetic|elevated|regional"
+    r"|Roman Catholicism|misspelling|childish|humorous|internet|Vietnam)\b"
+)
+"""Senses with one of these labels are left out."""
+_EXPLANATION = re.compile(
+    r"(Synonym|Alternative|Initialism|Clipping|Short for|Abbreviation|Acronym|Obsolete|Misspelling|Nonstandard|[Uu]sed"
+    r"|[Oo]nly|Romanization|Letter|The name|a (fe)?male|a unisex|a surname|An? |The |[Aa]ny |[Ss]omeone|one who|of "
+    r"|one of|Contraction|Pronunciation|Dated|Archaic|[Ss]ee |[Ii]ndicat|[Ee]xpress|same as|to be used|or )"
+)
+_PARTS_OF_SPEECH = ("noun", "verb", "adj", "adv", "name", "num", "phrase", "prep", "conj")
+_KNOWN_LINES, _MOST_INSERTIONS, _MOST_IN_A_LINE = 40, 40, 3
+_LINE_WORDS = range(4, 51)
+_WORD = re.compile(r"[^\W\d_]+")
+
+
+class Entry(NamedTuple):
+    word: str
+    translation: str
+    part: str
+    sense: int
+
+
+def wiktionary_entries(path: Path) -> Iterator[Entry]:
+    for line in iter_lines(path):
+        heads, _, body = line.partition("\t")
+        # Forms in Chinese characters follow those in Latin script.
+        latin = [head for head in heads.split("|") if all(ord(letter) < 0x2000 for letter in head)]
+        if not latin:
+            continue
+        for part, meanings in re.findall(r"<i>([^<]*)</i><br><ol>(.*?)</ol>", body):
+            if part not in _PARTS_OF_SPEECH:
+                continue
+            for sense, meaning in enumerate(re.findall(r"<li>(.*?)</li>", meanings)):
+                yield from (Entry(latin[0], text, part, sense) for text in _translations(meaning))
+
+
+def _translations(meaning: str) -> Iterator[str]:
+    text = html.unescape(re.sub(r"<[^>]+>", "", meaning)).strip().rstrip(".")
+    label = re.match(r"\(([^)]*)\)\s*", text)
+    if label and _LABELS.search(label[1]):
+        return
+    text = text[label.end() :] if label else text
+    if _EXPLANATION.match(text):
+        return
+    for part in re.split(r"\s*[;,]\s*", re.sub(r"\s*\([^)]*\)", "", text)):
+        if re.fullmatch(r"[A-Za-z][A-Za-z' -]*", part) and len(part.split()) <= 4 and not _EXPLANATION.match(part):
+            yield part
+
+
+def stored_entries(path: Path, tone_marks: ToneMarks | None) -> list[Entry]:
+    rows = (line.split("\t") for line in iter_lines(path))
+    return [Entry(with_tone_marks(word, tone_marks), text, part, int(sense)) for word, text, part, sense in rows]
+
+
+class Segmenter:
+    """Divides lines into the longest words of a dictionary, from left to right, and single syllables."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self.words = {word.lower() for word in words}
+        self.longest = max(len(word.split()) for word in words)
+
+    def spans(self, line: str) -> Iterator[tuple[int, int]]:
+        syllables = [match.span() for match in _WORD.finditer(line)]
+        first = 0
+        while first < len(syllables):
+            start = syllables[first][0]
+            for length in range(min(self.longest, len(syllables) - first), 0, -1):
+                end = syllables[first + length - 1][1]
+                if length == 1 or line[start:end].lower() in self.words:
+                    break
+            yield start, end
+            first += length
+
+
+def most_used(entries: Sequence[Entry], text: Sequence[str]) -> list[tuple[str, str]]:
+    """Pairs (translation, word): for each translation, one or two words."""
+    segmenter = Segmenter([entry.word for entry in entries])
+    uses = Counter(line[start:end].lower() for line in text for start, end in segmenter.spans(line))
+    candidates: dict[str, dict[str, float]] = defaultdict(dict)
+    for word, translation, part, sense in entries:
+        is_name = part == "name"
+        if sense or (word == word.lower()) == is_name or len(translation.split()) > (3 if is_name else 2):
+            continue
+        # A syllable is mostly a part of words that the dictionary lacks.
+        is_syllable, count = " " not in word, uses[word.lower()]
+        if count >= (20 if is_syllable else 2):
+            candidates[translation][word] = count / 3 if is_syllable else count
+    pairs = []
+    for translation, scores in candidates.items():
+        best = sorted(scores, key=lambda word: -scores[word])[:2]
+        pairs += [(translation, word) for word in best if scores[word] >= 0.3 * scores[best[0]]]
+    return pairs
+
+
+class Inserted(NamedTuple):
+    mixed: str
+    line: str
+    words: list[str]
+
+
+def insert_words(entries: Sequence[Entry], text: Sequence[str], known: Counter[str], random: Random) -> list[Inserted]:
+    translations: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for word, translation, part, sense in entries:
+        plain = re.sub(r"^(to|an?|the) ", "", translation)
+        if sense == 0 and part in ("noun", "verb", "adj") and " " in word and word == word.lower() and plain.isalpha():
+            translations[word][plain.lower()].add(part)
+    rare = {
+        word: list(choices.items())[:2]
+        for word, choices in translations.items()
+        if all(known[choice] < _KNOWN_LINES for choice in list(choices)[:2])
+    }
+    segmenter = Segmenter([entry.word for entry in entries])
+    insertions: Counter[str] = Counter()
+    result = []
+    for line in text:
+        if len(line.split()) not in _LINE_WORDS:
+            continue
+        spans = [
+            (a, b) for a, b in segmenter.spans(line) if line[a:b] in rare and insertions[line[a:b]] < _MOST_INSERTIONS
+        ]
+        chosen = sorted(random.sample(spans, min(_MOST_IN_A_LINE, len(spans))))
+        mixed, words, end = "", [], 0
+        for start, stop in chosen:
+            insertions[line[start:stop]] += 1
+            before = line[:start].rstrip().rpartition(" ")[2].lower()
+            words.append(inflected(*random.choice(rare[line[start:stop]]), before, random))
+            mixed += line[end:start] + words[-1]
+            end = stop
+        result.append(Inserted(mixed + line[end:], line, words))
+    return sorted(result, key=lambda inserted: not inserted.words)
+
+
+def inflected(word: str, parts: set[str], before: str, random: Random) -> str:
+    """The word as a regular verb or noun, after the Vietnamese word `before`, which may name a tense or a plural."""
+    if "verb" in parts and "noun" not in parts:
+        tense = {"đã": _past, "bị": _past, "được": _past, "đang": _participle}.get(before)
+        forms = (_past, _past, _past, _participle, str, _with_s)
+        return (tense or random.choice(forms))(word)
+    if "noun" in parts and (before in ("những", "các", "nhiều") or random.random() < 0.2):
+        return _with_s(word)
+    return word
+
+
+def _past(verb: str) -> str:
+    if verb.endswith("e"):
+        return verb + "d"
+    return re.sub(r"([^aeiou])y$", r"\1i", _doubled(verb)) + "ed"
+
+
+def _participle(verb: str) -> str:
+    if verb.endswith("ie"):
+        return verb[:-2] + "ying"
+    return (re.sub(r"([^eoy])e$", r"\1", verb) if verb.endswith("e") else _doubled(verb)) + "ing"
+
+
+def _doubled(verb: str) -> str:
+    return verb + (verb[-1] if re.fullmatch(r"[^aeiou]*[aeiou][bdgmnprt]", verb) else "")
+
+
+def _with_s(word: str) -> str:
+    return re.sub(r"([^aeiou])y$", r"\1ie", word) + ("es" if re.search(r"(s|x|z|ch|sh)$", word) else "s")
+
+
+def write_lines(path: Path, lines: Sequence[str]) -> None:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    read = commands.add_parser("read")
+    read.add_argument("wiktionary", type=Path)
+    for name in ("pairs", "insert"):
+        command = commands.add_parser(name)
+        command.add_argument("words", type=Path)
+        command.add_argument("text", type=Path)
+        command.add_argument("--out", type=Path, required=True, help="the beginning of the files' names")
+        command.add_argument("--tone-marks", choices=["old", "new"], default="old")
+        command.add_argument("--seed", type=int, default=1)
+    commands.choices["insert"].add_argument("--known", type=Path, nargs="+", required=True)
+    options = parser.parse_args()
+    if options.command == "read":
+        sys.stdout.reconfigure(encoding="utf-8")
+        for entry in wiktionary_entries(options.wiktionary):
+            print(*entry, sep="\t")
+        return
+    entries = stored_entries(options.words, options.tone_marks)
+    text = [with_tone_marks(line, options.tone_marks) for line in iter_lines(options.text)]
+    random = Random(options.seed)
+    random.shuffle(text)
+    if options.command == "pairs":
+        pairs = most_used(entries, text)
+        random.shuffle(pairs)
+        write_lines(options.out.with_suffix(".en"), [translation for translation, _ in pairs])
+        write_lines(options.out.with_suffix(".vi"), [word for _, word in pairs])
+        return
+    known = Counter(
+        word for path in options.known for line in iter_lines(path) for word in set(re.findall(r"[a-z]+", line.lower()))
+    )
+    inserted = insert_words(entries, text, known, random)
+    write_lines(options.out.with_suffix(".mixed"), [row.mixed for row in inserted])
+    write_lines(options.out.with_suffix(".vi"), [row.line for row in inserted])
+    write_lines(options.out.with_suffix(".words"), [" ".join(row.words) for row in inserted])
+
+
+if __name__ == "__main__":
+    report_mistakes(main)

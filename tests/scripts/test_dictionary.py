@@ -1,0 +1,97 @@
+"""The dictionary that fills gaps in training text: what is read, which pairs it gives, which words are inserted."""
+
+from collections import Counter
+from random import Random
+
+import pytest
+
+from scripts.studies.dictionary import (
+    Entry,
+    Segmenter,
+    inflected,
+    insert_words,
+    most_used,
+    wiktionary_entries,
+)
+
+MEANINGS = "<i>{part}</i><br><ol>{senses}</ol>"
+
+
+def wiktionary(path, *entries):
+    lines = [
+        f"{word}\t" + MEANINGS.format(part=part, senses="".join(f"<li>{sense}</li>" for sense in senses))
+        for word, part, senses in entries
+    ]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return list(wiktionary_entries(path))
+
+
+def test_a_translation_is_a_meaning_without_labels_and_explanations(tmp_path):
+    entries = wiktionary(
+        tmp_path / "words.tsv",
+        ("động lực|動力", "noun", ["(physics) motive power; motivation (a reason)", "Synonym of động cơ"]),
+        ("sách vở", "noun", ["books", "(obsolete) scripture", "the act of learning by heart from books"]),
+        ("à", "particle", ["right"]),
+    )
+    assert entries == [
+        Entry("động lực", "motive power", "noun", 0),
+        Entry("động lực", "motivation", "noun", 0),
+        Entry("sách vở", "books", "noun", 0),
+    ]
+
+
+def test_the_longest_word_is_taken():
+    segmenter = Segmenter(["động lực", "động", "Hà Nội"])
+    line = "Ở Hà Nội, động lực là chính; động đất"
+    spans = [line[start:end] for start, end in segmenter.spans(line)]
+    assert spans == ["Ở", "Hà Nội", "động lực", "là", "chính", "động", "đất"]
+
+
+def test_pairs_have_the_words_that_the_text_uses_most():
+    entries = [
+        Entry("động lực", "motivation", "noun", 0),
+        Entry("động cơ", "motivation", "noun", 0),
+        Entry("nguyên cớ", "motivation", "noun", 0),
+        Entry("máy móc", "motivation", "noun", 1),
+    ]
+    text = ["động lực"] * 10 + ["động cơ"] * 4 + ["nguyên cớ"] * 2 + ["máy móc"] * 50
+    assert most_used(entries, text) == [("motivation", "động lực"), ("motivation", "động cơ")]
+
+
+def test_only_words_that_training_text_lacks_are_inserted():
+    entries = [
+        Entry("động lực", "motivation", "noun", 0),
+        Entry("trường học", "school", "noun", 0),
+        Entry("thôi miên", "to hypnotize", "verb", 0),
+        Entry("mèo", "cat", "noun", 0),
+    ]
+    text = ["Ở trường học, mèo thiếu động lực.", "Anh ấy đã thôi miên con mèo.", "Trường học có mèo."]
+    rows = insert_words(entries, text, Counter(school=40), Random(1))
+    assert [row.line for row in rows] == text
+    assert rows[0].mixed in (f"Ở trường học, mèo thiếu {word}." for word in ("motivation", "motivations"))
+    assert rows[0].words == [rows[0].mixed.rpartition(" ")[2].rstrip(".")]
+    assert rows[1:] == [("Anh ấy đã hypnotized con mèo.", text[1], ["hypnotized"]), (text[2], text[2], [])]
+
+
+@pytest.mark.parametrize(
+    ("verb", "past", "participle"),
+    [
+        ("resist", "resisted", "resisting"),
+        ("combine", "combined", "combining"),
+        ("deny", "denied", "denying"),
+        ("rob", "robbed", "robbing"),
+        ("agree", "agreed", "agreeing"),
+        ("tie", "tied", "tying"),
+        ("play", "played", "playing"),
+    ],
+)
+def test_a_verb_follows_the_vietnamese_word_for_its_tense(verb, past, participle):
+    assert inflected(verb, {"verb"}, "đã", Random(1)) == past
+    assert inflected(verb, {"verb"}, "đang", Random(1)) == participle
+
+
+@pytest.mark.parametrize(
+    ("noun", "plural"), [("lens", "lenses"), ("city", "cities"), ("day", "days"), ("box", "boxes")]
+)
+def test_a_noun_is_plural_after_a_word_for_several(noun, plural):
+    assert inflected(noun, {"noun"}, "những", Random(1)) == plural
