@@ -3,6 +3,7 @@
   python -m scripts.studies.dictionary read wiktionary.tsv > words.tsv
   python -m scripts.studies.dictionary pairs words.tsv my/mono.vi --out my/dict
   python -m scripts.studies.dictionary insert words.tsv my/mono.vi --known my/train.en --out my/inserted
+  python -m scripts.studies.dictionary exchange words.tsv my/mono.vi --known my/train.en --in my/train --out my/other
 
 The examples are for English to Vietnamese. `read` takes a Vietnamese-English dictionary of Wiktionary in the format of
 github.com/Vuizur/Wiktionary-Dictionaries: a word, a tab, and its meanings in HTML. It writes tab-separated words,
@@ -18,6 +19,10 @@ more than 40 times. A model of the opposite direction copies the English words, 
 word where it would otherwise guess: "thiếu motivation" becomes "lack of motivation". The lines to translate are
 `my/inserted.mixed`, the lines of `my/inserted.vi` are the same without English, and those of `my/inserted.words` name
 the words. Lines with words come first.
+
+`exchange` changes pairs of sentences, after Fadaee et al. (2017): up to two words of a line, whose translation is in
+the other line, become other words of the same part of speech, which fewer than 40 lines of the `--known` files have.
+Each of `--variants` rounds through the pairs exchanges other words. They all occur equally often.
 """
 
 import argparse
@@ -25,7 +30,7 @@ import html
 import re
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -139,7 +144,7 @@ class Inserted(NamedTuple):
 def insert_words(entries: Sequence[Entry], text: Sequence[str], known: Counter[str], random: Random) -> list[Inserted]:
     translations: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for word, translation, part, sense in entries:
-        plain = re.sub(r"^(to|an?|the) ", "", translation)
+        plain = _bare(translation)
         if sense == 0 and part in ("noun", "verb", "adj") and " " in word and word == word.lower() and plain.isalpha():
             translations[word][plain.lower()].add(part)
     rare = {
@@ -199,8 +204,86 @@ def _with_s(word: str) -> str:
     return re.sub(r"([^aeiou])y$", r"\1ie", word) + ("es" if re.search(r"(s|x|z|ch|sh)$", word) else "s")
 
 
+class Exchanger:
+    """Exchanges words of a pair of lines for rare words of the dictionary, in turn."""
+
+    def __init__(
+        self, entries: Sequence[Entry], pairs: Sequence[tuple[str, str]], known: Counter[str], random: Random
+    ) -> None:
+        self._random = random
+        self._segmenter = Segmenter([entry.word for entry in entries])
+        parts = {(translation, word): part for word, translation, part, _ in entries}
+        # Words that may be replaced: (form, word) -> part of speech and inflection.
+        self._replaceable: dict[tuple[str, str], tuple[str, Callable[[str], str]]] = {}
+        for word, translation, part, _ in entries:
+            for inflection in _INFLECTIONS.get(part, ()):
+                self._replaceable.setdefault((inflection(_bare(translation)), word.lower()), (part, inflection))
+        rare: dict[str, list[tuple[str, str]]] = defaultdict(list)
+        for translation, word in pairs:
+            bare = _bare(translation)
+            if bare.isalpha() and bare.islower() and known[bare] < _KNOWN_LINES:
+                rare[parts[translation, word]].append((bare, word))
+        self._next = {part: self._in_turn(choices) for part, choices in rare.items()}
+
+    def _in_turn(self, choices: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+        while True:
+            self._random.shuffle(choices)
+            yield from choices
+
+    def exchanged(self, source: str, target: str) -> tuple[str, str] | None:
+        """The pair with other words, or None if no word of it can be exchanged."""
+        forms = Counter(source_word.lower() for source_word in _WORD.findall(source))
+        spans = list(self._segmenter.spans(target))
+        words = Counter(target[start:end].lower() for start, end in spans)
+        found = []
+        for match in _WORD.finditer(source):
+            form = match[0].lower()
+            for start, end in spans:
+                word = target[start:end].lower()
+                part, inflection = self._replaceable.get((form, word), ("", str))
+                if part in self._next and forms[form] == words[word] == 1:
+                    found.append((match.span(), (start, end), part, inflection))
+                    break
+        if not found:
+            return None
+        chosen = self._random.sample(found, min(self._random.choice((1, 2)), len(found)))
+        if len({target_span for _, target_span, _, _ in chosen}) < len(chosen):
+            chosen = chosen[:1]
+        changes = [(spans, inflection, next(self._next[part])) for *spans, part, inflection in chosen]
+        source = _replaced(source, [(spans[0], inflection(choice[0])) for spans, inflection, choice in changes])
+        target = _replaced(target, [(spans[1], choice[1]) for spans, _, choice in changes])
+        return re.sub(r"\b([Aa])n?(?= [a-z])", _with_article, source), target
+
+
+def _with_article(match: re.Match[str]) -> str:
+    return match[1] + ("n" if match.string[match.end() + 1] in "aeiou" else "")
+
+
+def _replaced(line: str, changes: Sequence[tuple[tuple[int, int], str]]) -> str:
+    for (start, end), text in sorted(changes, reverse=True):
+        is_capital = line[start].isupper()
+        line = line[:start] + (text[0].upper() + text[1:] if is_capital else text) + line[end:]
+    return line
+
+
+def _bare(translation: str) -> str:
+    return re.sub(r"^(to|an?|the) ", "", translation)
+
+
+_INFLECTIONS: dict[str, tuple[Callable[[str], str], ...]] = {
+    "noun": (str, _with_s),
+    "verb": (str, _past, _participle, _with_s),
+    "adj": (str,),
+}
+
+
 def write_lines(path: Path, lines: Sequence[str]) -> None:
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def write_pairs(out: Path, pairs: Sequence[tuple[str, str]]) -> None:
+    write_lines(out.with_suffix(".en"), [source for source, _ in pairs])
+    write_lines(out.with_suffix(".vi"), [target for _, target in pairs])
 
 
 def main() -> None:
@@ -208,14 +291,20 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     read = commands.add_parser("read")
     read.add_argument("wiktionary", type=Path)
-    for name in ("pairs", "insert"):
+    for name in ("pairs", "insert", "exchange"):
         command = commands.add_parser(name)
         command.add_argument("words", type=Path)
         command.add_argument("text", type=Path)
         command.add_argument("--out", type=Path, required=True, help="the beginning of the files' names")
         command.add_argument("--tone-marks", choices=["old", "new"], default="old")
         command.add_argument("--seed", type=int, default=1)
-    commands.choices["insert"].add_argument("--known", type=Path, nargs="+", required=True)
+        if name != "pairs":
+            command.add_argument("--known", type=Path, nargs="+", required=True)
+    exchange = commands.choices["exchange"]
+    exchange.add_argument(
+        "--in", dest="corpora", type=Path, nargs="+", required=True, help="corpora, without .en and .vi"
+    )
+    exchange.add_argument("--variants", type=int, default=2)
     options = parser.parse_args()
     if options.command == "read":
         sys.stdout.reconfigure(encoding="utf-8")
@@ -229,16 +318,29 @@ def main() -> None:
     if options.command == "pairs":
         pairs = most_used(entries, text)
         random.shuffle(pairs)
-        write_lines(options.out.with_suffix(".en"), [translation for translation, _ in pairs])
-        write_lines(options.out.with_suffix(".vi"), [word for _, word in pairs])
+        write_pairs(options.out, pairs)
         return
     known = Counter(
         word for path in options.known for line in iter_lines(path) for word in set(re.findall(r"[a-z]+", line.lower()))
     )
-    inserted = insert_words(entries, text, known, random)
-    write_lines(options.out.with_suffix(".mixed"), [row.mixed for row in inserted])
-    write_lines(options.out.with_suffix(".vi"), [row.line for row in inserted])
-    write_lines(options.out.with_suffix(".words"), [" ".join(row.words) for row in inserted])
+    if options.command == "insert":
+        inserted = insert_words(entries, text, known, random)
+        write_lines(options.out.with_suffix(".mixed"), [row.mixed for row in inserted])
+        write_lines(options.out.with_suffix(".vi"), [row.line for row in inserted])
+        write_lines(options.out.with_suffix(".words"), [" ".join(row.words) for row in inserted])
+        return
+    exchanger = Exchanger(entries, most_used(entries, text), known, random)
+    lines = [
+        (source, with_tone_marks(target, options.tone_marks))
+        for corpus in options.corpora
+        for source, target in zip(
+            iter_lines(corpus.with_name(corpus.name + ".en")),
+            iter_lines(corpus.with_name(corpus.name + ".vi")),
+            strict=True,
+        )
+    ]
+    exchanged = [exchanger.exchanged(*pair) for _ in range(options.variants) for pair in lines]
+    write_pairs(options.out, [pair for pair in exchanged if pair])
 
 
 if __name__ == "__main__":

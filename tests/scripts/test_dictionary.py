@@ -7,6 +7,7 @@ import pytest
 
 from scripts.studies.dictionary import (
     Entry,
+    Exchanger,
     Segmenter,
     inflected,
     insert_words,
@@ -95,3 +96,50 @@ def test_a_verb_follows_the_vietnamese_word_for_its_tense(verb, past, participle
 )
 def test_a_noun_is_plural_after_a_word_for_several(noun, plural):
     assert inflected(noun, {"noun"}, "những", Random(1)) == plural
+
+
+ENTRIES = [
+    Entry("trường học", "school", "noun", 0),
+    Entry("thấu kính", "lens", "noun", 0),
+    Entry("con voi", "elephant", "noun", 0),
+    Entry("xây dựng", "to build", "verb", 0),
+    Entry("mở", "to open", "verb", 0),
+    Entry("thôi miên", "to hypnotize", "verb", 0),
+]
+KNOWN = Counter(school=40, build=40, open=40)
+
+
+def exchanged(source, target, rare):
+    return Exchanger(ENTRIES, [rare], KNOWN, Random(1)).exchanged(source, target)
+
+
+def test_a_word_is_exchanged_on_both_sides_in_its_form():
+    lens, elephant = ("lens", "thấu kính"), ("elephant", "con voi")
+    assert exchanged("A school closed.", "Một trường học đóng cửa.", lens) == (
+        "A lens closed.",
+        "Một thấu kính đóng cửa.",
+    )
+    assert exchanged("Schools closed.", "Trường học đóng cửa.", lens) == ("Lenses closed.", "Thấu kính đóng cửa.")
+    assert exchanged("Buy a school.", "Mua một trường học.", elephant) == ("Buy an elephant.", "Mua một con voi.")
+    hypnotize = ("to hypnotize", "thôi miên")
+    assert exchanged("He opened it.", "Anh ấy đã mở nó.", hypnotize) == ("He hypnotized it.", "Anh ấy đã thôi miên nó.")
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("A house closed.", "Một trường học đã đóng cửa."),
+        ("A school closed.", "Một ngôi nhà đã đóng cửa."),
+        ("A school is a school.", "Trường học là trường học."),
+        ("He opened it.", "Anh ấy đã mở nó."),
+    ],
+)
+def test_a_pair_without_an_unambiguous_word_of_the_same_part_of_speech_stays_out(source, target):
+    assert exchanged(source, target, ("lens", "thấu kính")) is None
+
+
+def test_rare_words_take_turns():
+    rare = [("lens", "thấu kính"), ("elephant", "con voi"), ("school", "trường học")]
+    exchanger = Exchanger(ENTRIES, rare, KNOWN, Random(1))
+    sources = Counter(exchanger.exchanged("The school closed.", "Trường học đã đóng cửa.")[0] for _ in range(10))
+    assert sources == {"The lens closed.": 5, "The elephant closed.": 5}
