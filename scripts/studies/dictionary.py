@@ -3,26 +3,27 @@
   python -m scripts.studies.dictionary read wiktionary.tsv > words.tsv
   python -m scripts.studies.dictionary pairs words.tsv my/mono.vi --out my/dict
   python -m scripts.studies.dictionary insert words.tsv my/mono.vi --known my/train.en --out my/inserted
-  python -m scripts.studies.dictionary exchange words.tsv my/mono.vi --known my/train.en --in my/train --out my/other
+  python -m scripts.studies.dictionary exchange words.tsv my/mono.vi --known my/train.en --corpora my/train --out my/new
 
 The examples are for English to Vietnamese. `read` takes a Vietnamese-English dictionary of Wiktionary in the format of
 github.com/Vuizur/Wiktionary-Dictionaries: a word, a tab, and its meanings in HTML. It writes tab-separated words,
-translations, parts of speech and numbers of the sense, from 0, without obsolete or regional senses and without
-explanations that are no translations.
+translations, parts of speech and sense numbers, from 0, without obsolete or regional senses and without explanations
+that are not translations.
 
 `pairs` writes the one or two Vietnamese words for an English one that the Vietnamese text uses most, as lines of
 `my/dict.en` and `my/dict.vi`.
 
-`insert` replaces up to three words in a line of Vietnamese by their English: words of at least two syllables, with a
-translation of one word in their first sense that fewer than 40 lines of the `--known` files have. No word is replaced
-more than 40 times. A model of the opposite direction copies the English words, so that its translation has the right
-word where it would otherwise guess: "thiếu motivation" becomes "lack of motivation". The lines to translate are
-`my/inserted.mixed`, the lines of `my/inserted.vi` are the same without English, and those of `my/inserted.words` name
-the words. Lines with words come first.
+`insert` replaces up to three words in a line of Vietnamese by their English: words in small letters, of at least two
+syllables. Their first sense has a translation of one word, and fewer than 40 lines of the `--known` files have it. A
+word is replaced in at most 40 lines. A model of the opposite direction copies the English words, so that its
+translation has the right word where it would otherwise guess: "thiếu motivation" becomes "lack of motivation". The
+lines to translate are `my/inserted.mixed`, the lines of `my/inserted.vi` are the same without English, and those of
+`my/inserted.words` name the words. Lines without such words are left out.
 
 `exchange` changes pairs of sentences, after Fadaee et al. (2017): up to two words of a line, whose translation is in
 the other line, become other words of the same part of speech, which fewer than 40 lines of the `--known` files have.
-Each of `--variants` rounds through the pairs exchanges other words. They all occur equally often.
+Each of `--variants` rounds chooses at random which words of a line to exchange; the rare words of a part of speech
+take turns. English words are inflected as regular ones.
 """
 
 import argparse
@@ -46,9 +47,11 @@ _LABELS = re.compile(
 )
 """Senses with one of these labels are left out."""
 _EXPLANATION = re.compile(
-    r"(Synonym|Alternative|Initialism|Clipping|Short for|Abbreviation|Acronym|Obsolete|Misspelling|Nonstandard|[Uu]sed"
-    r"|[Oo]nly|Romanization|Letter|The name|a (fe)?male|a unisex|a surname|An? |The |[Aa]ny |[Ss]omeone|one who|of "
-    r"|one of|Contraction|Pronunciation|Dated|Archaic|[Ss]ee |[Ii]ndicat|[Ee]xpress|same as|to be used|or )"
+    r"(Synonym|Alternative|Initialism|Clipping|Short for|Abbreviation|Acronym|Obsolete|Misspelling|Nonstandard"
+    r"|[Uu]sed (to|in|as|for|with) |[Oo]nly "
+    r"|Romanization|Letter |The name|a (fe)?male|a unisex|a surname|An? |The |[Aa]ny |[Ss]omeone|one who"
+    r"|of |one of|Contraction|Pronunciation|Dated |Archaic |[Ss]ee |[Ii]ndicat(es|ing) |[Ee]xpress(es|ing) |same as"
+    r"|to be used|or )"
 )
 _PARTS_OF_SPEECH = ("noun", "verb", "adj", "adv", "name", "num", "phrase", "prep", "conj")
 _KNOWN_LINES, _MOST_INSERTIONS, _MOST_IN_A_LINE = 40, 40, 3
@@ -85,9 +88,13 @@ def _translations(meaning: str) -> Iterator[str]:
     text = text[label.end() :] if label else text
     if _EXPLANATION.match(text):
         return
-    for part in re.split(r"\s*[;,]\s*", re.sub(r"\s*\([^)]*\)", "", text)):
-        if re.fullmatch(r"[A-Za-z][A-Za-z' -]*", part) and len(part.split()) <= 4 and not _EXPLANATION.match(part):
-            yield part
+    for phrase in re.split(r"\s*[;,]\s*", re.sub(r"\s*\([^)]*\)", "", text)):
+        if (
+            re.fullmatch(r"[A-Za-z][A-Za-z' -]*", phrase)
+            and len(phrase.split()) <= 4
+            and not _EXPLANATION.match(phrase)
+        ):
+            yield phrase
 
 
 def stored_entries(path: Path, tone_marks: ToneMarks | None) -> list[Entry]:
@@ -145,7 +152,8 @@ def insert_words(entries: Sequence[Entry], text: Sequence[str], known: Counter[s
     translations: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for word, translation, part, sense in entries:
         plain = _bare(translation)
-        if sense == 0 and part in ("noun", "verb", "adj") and " " in word and word == word.lower() and plain.isalpha():
+        is_usable = plain.isalpha() and not _is_plural(plain)
+        if sense == 0 and part in ("noun", "verb", "adj") and " " in word and word == word.lower() and is_usable:
             translations[word][plain.lower()].add(part)
     rare = {
         word: list(choices.items())[:2]
@@ -169,8 +177,9 @@ def insert_words(entries: Sequence[Entry], text: Sequence[str], known: Counter[s
             words.append(inflected(*random.choice(rare[line[start:stop]]), before, random))
             mixed += line[end:start] + words[-1]
             end = stop
-        result.append(Inserted(mixed + line[end:], line, words))
-    return sorted(result, key=lambda inserted: not inserted.words)
+        if words:
+            result.append(Inserted(mixed + line[end:], line, words))
+    return result
 
 
 def inflected(word: str, parts: set[str], before: str, random: Random) -> str:
@@ -212,7 +221,10 @@ class Exchanger:
     ) -> None:
         self._random = random
         self._segmenter = Segmenter([entry.word for entry in entries])
-        parts = {(translation, word): part for word, translation, part, _ in entries}
+        parts: dict[tuple[str, str], str] = {}
+        for word, translation, part, sense in entries:
+            if sense == 0:
+                parts.setdefault((translation, word), part)
         # Words that may be replaced: (form, word) -> part of speech and inflection.
         self._replaceable: dict[tuple[str, str], tuple[str, Callable[[str], str]]] = {}
         for word, translation, part, _ in entries:
@@ -221,7 +233,7 @@ class Exchanger:
         rare: dict[str, list[tuple[str, str]]] = defaultdict(list)
         for translation, word in pairs:
             bare = _bare(translation)
-            if bare.isalpha() and bare.islower() and known[bare] < _KNOWN_LINES:
+            if bare.isalpha() and bare.islower() and not _is_plural(bare) and known[bare] < _KNOWN_LINES:
                 rare[parts[translation, word]].append((bare, word))
         self._next = {part: self._in_turn(choices) for part, choices in rare.items()}
 
@@ -235,28 +247,34 @@ class Exchanger:
         forms = Counter(source_word.lower() for source_word in _WORD.findall(source))
         spans = list(self._segmenter.spans(target))
         words = Counter(target[start:end].lower() for start, end in spans)
-        found = []
+        candidates = []
         for match in _WORD.finditer(source):
             form = match[0].lower()
             for start, end in spans:
                 word = target[start:end].lower()
                 part, inflection = self._replaceable.get((form, word), ("", str))
                 if part in self._next and forms[form] == words[word] == 1:
-                    found.append((match.span(), (start, end), part, inflection))
+                    candidates.append((match.span(), (start, end), part, inflection))
                     break
-        if not found:
+        if not candidates:
             return None
-        chosen = self._random.sample(found, min(self._random.choice((1, 2)), len(found)))
+        chosen = self._random.sample(candidates, min(self._random.choice((1, 2)), len(candidates)))
         if len({target_span for _, target_span, _, _ in chosen}) < len(chosen):
             chosen = chosen[:1]
         changes = [(spans, inflection, next(self._next[part])) for *spans, part, inflection in chosen]
-        source = _replaced(source, [(spans[0], inflection(choice[0])) for spans, inflection, choice in changes])
-        target = _replaced(target, [(spans[1], choice[1]) for spans, _, choice in changes])
-        return re.sub(r"\b([Aa])n?(?= [a-z])", _with_article, source), target
+        source_changes = [
+            _after_article(source, spans[0], inflection(choice[0])) for spans, inflection, choice in changes
+        ]
+        target_changes = [(spans[1], choice[1]) for spans, _, choice in changes]
+        return _replaced(source, source_changes), _replaced(target, target_changes)
 
 
-def _with_article(match: re.Match[str]) -> str:
-    return match[1] + ("n" if match.string[match.end() + 1] in "aeiou" else "")
+def _after_article(line: str, span: tuple[int, int], word: str) -> tuple[tuple[int, int], str]:
+    """The change from the words in a span to `word`, which includes an article before them."""
+    article = re.search(r"\b([Aa])n? $", line[: span[0]])
+    if not article:
+        return span, word
+    return (article.start(), span[1]), f"{article[1]}{'n' if word[0] in 'aeiou' else ''} {word}"
 
 
 def _replaced(line: str, changes: Sequence[tuple[tuple[int, int], str]]) -> str:
@@ -264,6 +282,11 @@ def _replaced(line: str, changes: Sequence[tuple[tuple[int, int], str]]) -> str:
         is_capital = line[start].isupper()
         line = line[:start] + (text[0].upper() + text[1:] if is_capital else text) + line[end:]
     return line
+
+
+def _is_plural(word: str) -> bool:
+    """Whether it looks like one: clothes and scissors do, but neither lens nor virus."""
+    return re.search(r"[^ainsu]s$", word) is not None
 
 
 def _bare(translation: str) -> str:
@@ -277,13 +300,17 @@ _INFLECTIONS: dict[str, tuple[Callable[[str], str], ...]] = {
 }
 
 
+def _file(prefix: Path, ending: str) -> Path:
+    return prefix.with_name(prefix.name + ending)
+
+
 def write_lines(path: Path, lines: Sequence[str]) -> None:
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def write_pairs(out: Path, pairs: Sequence[tuple[str, str]]) -> None:
-    write_lines(out.with_suffix(".en"), [source for source, _ in pairs])
-    write_lines(out.with_suffix(".vi"), [target for _, target in pairs])
+    write_lines(_file(out, ".en"), [source for source, _ in pairs])
+    write_lines(_file(out, ".vi"), [target for _, target in pairs])
 
 
 def main() -> None:
@@ -296,14 +323,14 @@ def main() -> None:
         command.add_argument("words", type=Path)
         command.add_argument("text", type=Path)
         command.add_argument("--out", type=Path, required=True, help="the beginning of the files' names")
-        command.add_argument("--tone-marks", choices=["old", "new"], default="old")
+        command.add_argument(
+            "--tone-marks", choices=["old", "new"], help="as tokenizer.tone_marks; unchanged if not given"
+        )
         command.add_argument("--seed", type=int, default=1)
         if name != "pairs":
             command.add_argument("--known", type=Path, nargs="+", required=True)
     exchange = commands.choices["exchange"]
-    exchange.add_argument(
-        "--in", dest="corpora", type=Path, nargs="+", required=True, help="corpora, without .en and .vi"
-    )
+    exchange.add_argument("--corpora", type=Path, nargs="+", required=True, help="corpora, without .en and .vi")
     exchange.add_argument("--variants", type=int, default=2)
     options = parser.parse_args()
     if options.command == "read":
@@ -325,17 +352,17 @@ def main() -> None:
     )
     if options.command == "insert":
         inserted = insert_words(entries, text, known, random)
-        write_lines(options.out.with_suffix(".mixed"), [row.mixed for row in inserted])
-        write_lines(options.out.with_suffix(".vi"), [row.line for row in inserted])
-        write_lines(options.out.with_suffix(".words"), [" ".join(row.words) for row in inserted])
+        write_lines(_file(options.out, ".mixed"), [row.mixed for row in inserted])
+        write_lines(_file(options.out, ".vi"), [row.line for row in inserted])
+        write_lines(_file(options.out, ".words"), [" ".join(row.words) for row in inserted])
         return
     exchanger = Exchanger(entries, most_used(entries, text), known, random)
     lines = [
         (source, with_tone_marks(target, options.tone_marks))
         for corpus in options.corpora
         for source, target in zip(
-            iter_lines(corpus.with_name(corpus.name + ".en")),
-            iter_lines(corpus.with_name(corpus.name + ".vi")),
+            iter_lines(_file(corpus, ".en")),
+            iter_lines(_file(corpus, ".vi")),
             strict=True,
         )
     ]

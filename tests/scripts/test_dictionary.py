@@ -68,10 +68,10 @@ def test_only_words_that_training_text_lacks_are_inserted():
     ]
     text = ["Ở trường học, mèo thiếu động lực.", "Anh ấy đã thôi miên con mèo.", "Trường học có mèo."]
     rows = insert_words(entries, text, Counter(school=40), Random(1))
-    assert [row.line for row in rows] == text
+    assert [row.line for row in rows] == text[:2]
     assert rows[0].mixed in (f"Ở trường học, mèo thiếu {word}." for word in ("motivation", "motivations"))
     assert rows[0].words == [rows[0].mixed.rpartition(" ")[2].rstrip(".")]
-    assert rows[1:] == [("Anh ấy đã hypnotized con mèo.", text[1], ["hypnotized"]), (text[2], text[2], [])]
+    assert rows[1:] == [("Anh ấy đã hypnotized con mèo.", text[1], ["hypnotized"])]
 
 
 @pytest.mark.parametrize(
@@ -121,6 +121,10 @@ def test_a_word_is_exchanged_on_both_sides_in_its_form():
     )
     assert exchanged("Schools closed.", "Trường học đóng cửa.", lens) == ("Lenses closed.", "Thấu kính đóng cửa.")
     assert exchanged("Buy a school.", "Mua một trường học.", elephant) == ("Buy an elephant.", "Mua một con voi.")
+    assert exchanged("Wait an hour at a school.", "Chờ một giờ ở một trường học.", elephant) == (
+        "Wait an hour at an elephant.",
+        "Chờ một giờ ở một con voi.",
+    )
     hypnotize = ("to hypnotize", "thôi miên")
     assert exchanged("He opened it.", "Anh ấy đã mở nó.", hypnotize) == ("He hypnotized it.", "Anh ấy đã thôi miên nó.")
 
