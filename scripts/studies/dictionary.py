@@ -36,6 +36,9 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
+from nmt.config.direction import Direction
+from nmt.data.corpus import iter_pairs
+from nmt.errors import Mistake
 from nmt.text.lines import iter_lines
 from nmt.text.tone_marks import ToneMarks, with_tone_marks
 from scripts.mistakes import report_mistakes
@@ -98,8 +101,17 @@ def _translations(meaning: str) -> Iterator[str]:
 
 
 def stored_entries(path: Path, tone_marks: ToneMarks | None) -> list[Entry]:
-    rows = (line.split("\t") for line in iter_lines(path))
-    return [Entry(with_tone_marks(word, tone_marks), text, part, int(sense)) for word, text, part, sense in rows]
+    entries = []
+    for number, line in enumerate(iter_lines(path), start=1):
+        columns = line.split("\t")
+        if len(columns) != 4 or not columns[3].isdecimal():
+            raise Mistake(
+                f"{path}, line {number}: expected a word, a translation, a part of speech and a sense number, "
+                "with tabs between them; make the file with the command read."
+            )
+        word, translation, part, sense = columns
+        entries.append(Entry(with_tone_marks(word, tone_marks), translation, part, int(sense)))
+    return entries
 
 
 class Segmenter:
@@ -123,7 +135,9 @@ class Segmenter:
 
 
 def most_used(entries: Sequence[Entry], text: Sequence[str]) -> list[tuple[str, str]]:
-    """Pairs (translation, word): for each translation, one or two words."""
+    """Pairs (translation, word): for each translation, the word that the text uses most, and the next if it is used
+    at least 0.3 times as often. A single syllable counts a third, because most are parts of words that are not in the
+    dictionary."""
     segmenter = Segmenter([entry.word for entry in entries])
     uses = Counter(line[start:end].lower() for line in text for start, end in segmenter.spans(line))
     candidates: dict[str, dict[str, float]] = defaultdict(dict)
@@ -131,7 +145,6 @@ def most_used(entries: Sequence[Entry], text: Sequence[str]) -> list[tuple[str, 
         is_name = part == "name"
         if sense or (word == word.lower()) == is_name or len(translation.split()) > (3 if is_name else 2):
             continue
-        # A syllable is mostly a part of words that the dictionary lacks.
         is_syllable, count = " " not in word, uses[word.lower()]
         if count >= (20 if is_syllable else 2):
             candidates[translation][word] = count / 3 if is_syllable else count
@@ -143,12 +156,15 @@ def most_used(entries: Sequence[Entry], text: Sequence[str]) -> list[tuple[str, 
 
 
 class Inserted(NamedTuple):
+    """A line with English words, the line as it was, and these words."""
+
     mixed: str
     line: str
     words: list[str]
 
 
 def insert_words(entries: Sequence[Entry], text: Sequence[str], known: Counter[str], random: Random) -> list[Inserted]:
+    """The lines in which words could be replaced. `known` counts the lines that have an English word."""
     translations: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for word, translation, part, sense in entries:
         plain = _bare(translation)
@@ -316,22 +332,22 @@ def write_pairs(out: Path, pairs: Sequence[tuple[str, str]]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    read = commands.add_parser("read")
-    read.add_argument("wiktionary", type=Path)
+    read = commands.add_parser("read", help="write the words of a dictionary of Wiktionary")
+    read.add_argument("wiktionary", type=Path, help="the dictionary, see above")
     for name in ("pairs", "insert", "exchange"):
         command = commands.add_parser(name)
-        command.add_argument("words", type=Path)
-        command.add_argument("text", type=Path)
+        command.add_argument("words", type=Path, help="what the command read has written")
+        command.add_argument("text", type=Path, help="Vietnamese text")
         command.add_argument("--out", type=Path, required=True, help="the beginning of the files' names")
         command.add_argument(
             "--tone-marks", choices=["old", "new"], help="as tokenizer.tone_marks; unchanged if not given"
         )
         command.add_argument("--seed", type=int, default=1)
         if name != "pairs":
-            command.add_argument("--known", type=Path, nargs="+", required=True)
+            command.add_argument("--known", type=Path, nargs="+", required=True, help="English text for training")
     exchange = commands.choices["exchange"]
-    exchange.add_argument("--corpora", type=Path, nargs="+", required=True, help="corpora, without .en and .vi")
-    exchange.add_argument("--variants", type=int, default=2)
+    exchange.add_argument("--corpora", nargs="+", required=True, help="corpora, without .en and .vi")
+    exchange.add_argument("--variants", type=int, default=2, help="rounds through the corpora")
     options = parser.parse_args()
     if options.command == "read":
         sys.stdout.reconfigure(encoding="utf-8")
@@ -360,11 +376,7 @@ def main() -> None:
     lines = [
         (source, with_tone_marks(target, options.tone_marks))
         for corpus in options.corpora
-        for source, target in zip(
-            iter_lines(_file(corpus, ".en")),
-            iter_lines(_file(corpus, ".vi")),
-            strict=True,
-        )
+        for source, target in iter_pairs(corpus, Direction("en", "vi"))
     ]
     exchanged = [exchanger.exchanged(*pair) for _ in range(options.variants) for pair in lines]
     write_pairs(options.out, [pair for pair in exchanged if pair])

@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 
+from nmt.errors import Mistake
 from scripts.studies.dictionary import (
     Entry,
     Exchanger,
@@ -12,6 +13,7 @@ from scripts.studies.dictionary import (
     inflected,
     insert_words,
     most_used,
+    stored_entries,
     wiktionary_entries,
 )
 
@@ -147,3 +149,10 @@ def test_rare_words_take_turns():
     exchanger = Exchanger(ENTRIES, rare, KNOWN, Random(1))
     sources = Counter(exchanger.exchanged("The school closed.", "Trường học đã đóng cửa.")[0] for _ in range(10))
     assert sources == {"The lens closed.": 5, "The elephant closed.": 5}
+
+
+def test_a_file_of_another_format_is_refused(tmp_path):
+    words = tmp_path / "words.tsv"
+    words.write_text("động lực\tmotivation\tnoun\t0\nđộng lực\tmotivation\n", encoding="utf-8")
+    with pytest.raises(Mistake, match=r"words\.tsv, line 2: expected a word, .*; make the file with the command read"):
+        stored_entries(words, None)
