@@ -86,6 +86,7 @@ async def ready(service: ThisService) -> dict[str, Any]:
     """Whether the server can take another sentence now; a load balancer asks this.
 
     429 if the queue is full, and 503 if no run can be loaded. `broken` names the runs that cannot be loaded.
+    `outdated` names those of which an old version is served, because the folder has changed and cannot be loaded.
     """
     service.batcher.check_room(1)
     gallery = service.gallery
@@ -100,7 +101,7 @@ async def ready(service: ThisService) -> dict[str, Any]:
                 names=", ".join(broken),
             ),
         )
-    return {"status": "ready", "broken": broken}
+    return {"status": "ready", "broken": broken, "outdated": sorted(gallery.outdated)}
 
 
 async def _load_any(service: Service) -> None:

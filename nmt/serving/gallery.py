@@ -86,6 +86,8 @@ class Gallery:
         self.offered: dict[str, OfferedRun] = {}
         self.broken: set[str] = set()
         """The names of the runs that could not be read, or could not be loaded the last time."""
+        self.outdated: set[str] = set()
+        """The names of the runs in memory whose folder has changed to something that could not be loaded."""
         for name, (path, direction) in zip(distinct_names(list(directions)), directions.items(), strict=True):
             if direction is None:
                 self.broken.add(name)
@@ -173,16 +175,19 @@ class Gallery:
         kept = former = self._loaded.pop(name, None)
         replaces = kept is not None or len(self._loaded) >= self.max_models
         while len(self._loaded) >= self.max_models:  # before the next one needs memory
-            self._loaded.popitem(last=False)
+            dropped, _ = self._loaded.popitem(last=False)
+            self.outdated.discard(dropped)
         try:
             if time.monotonic() >= self._next_attempt.get(name, 0):
                 kept = self._read(name, kept)
                 self.broken.discard(name)
+                self.outdated.discard(name)
         except _UNUSABLE as error:  # the folder is damaged, being changed, or has been removed
             self._next_attempt[name] = time.monotonic() + _SECONDS_TO_RETRY
             if kept is None:
                 self._breaks(name, error)
             else:
+                self.outdated.add(name)
                 logger.warning("%s cannot be loaded; its old version is served: %s", name, error)
         finally:
             if kept is not None:

@@ -45,11 +45,14 @@ def test_a_loaded_run_is_served_while_its_folder_is_damaged_or_gone(
     with caplog.at_level(logging.WARNING, "nmt"):
         assert gallery.load("run") is first
     assert "run cannot be loaded; its old version is served: " in caplog.text
+    assert (gallery.outdated, gallery.broken) == ({"run"}, set())
     (run / "model.safetensors").write_bytes(weights)
     second = gallery.load("run")
     assert second is not first
+    assert gallery.outdated == set()
     shutil.rmtree(run)
     assert gallery.load("run") is second
+    assert gallery.outdated == {"run"}
 
 
 def test_a_run_that_cannot_be_loaded_is_unavailable_until_it_can(changed: tuple[Gallery, Path]) -> None:
@@ -140,7 +143,7 @@ def test_a_server_that_cannot_take_another_sentence_is_not_ready(client: TestCli
     """It is running nevertheless."""
     service = client.app.state.service
     ready = client.get("/ready")
-    assert (ready.status_code, ready.json()) == (200, {"status": "ready", "broken": []})
+    assert (ready.status_code, ready.json()) == (200, {"status": "ready", "broken": [], "outdated": []})
     service.batcher._computing = service.batcher.max_waiting
     full = client.get("/ready")
     assert (full.status_code, full.json()["error"].startswith("The server is busy; try again in")) == (429, True)
@@ -168,20 +171,22 @@ def test_a_server_is_ready_while_one_of_its_runs_can_be_loaded(
         def requested(run: str) -> int:
             return client.post("/v1/attend", json={"text": "one", "run": run}).status_code
 
-        assert ready() == (200, {"status": "ready", "broken": ["c"]})
+        assert ready() == (200, {"status": "ready", "broken": ["c"], "outdated": []})
         weights[0].write_bytes(intact[:100])
         assert requested("a") == 503
-        assert ready() == (200, {"status": "ready", "broken": ["a", "c"]})
+        assert ready() == (200, {"status": "ready", "broken": ["a", "c"], "outdated": []})
         weights[1].write_bytes(intact[:100])
         assert requested("b") == 503
         error = "None of the runs can be loaded now (a, b, c); see the server's log for the reasons."
         assert ready() == (503, {"error": error})
         assert client.get("/health").status_code == 200
         weights[1].write_bytes(intact)
-        assert ready() == (200, {"status": "ready", "broken": ["a", "c"]}), "nobody has requested the run"
+        assert ready() == (200, {"status": "ready", "broken": ["a", "c"], "outdated": []}), (
+            "nobody has requested the run"
+        )
         weights[0].write_bytes(intact)
         assert requested("a") == 200
-        assert ready() == (200, {"status": "ready", "broken": ["c"]})
+        assert ready() == (200, {"status": "ready", "broken": ["c"], "outdated": []})
 
 
 def test_a_stream_that_is_read_too_slowly_ends_its_search(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -196,4 +196,4 @@ def test_the_example_for_ray_serve_builds_a_server(here: Path, monkeypatch: pyte
     exec(text, names)
     assert names["app"] == "bound"
     with TestClient(built[0], base_url="http://localhost") as client:
-        assert client.get("/ready").json() == {"status": "ready", "broken": []}
+        assert client.get("/ready").json() == {"status": "ready", "broken": [], "outdated": []}
