@@ -87,7 +87,7 @@ class Gallery:
         self.broken: set[str] = set()
         """The names of the runs that could not be read, or could not be loaded the last time."""
         self.outdated: set[str] = set()
-        """The names of the runs in memory whose folder has changed to something that could not be loaded."""
+        """The names of the runs in memory whose changed folder could not be loaded at the last request."""
         for name, (path, direction) in zip(distinct_names(list(directions)), directions.items(), strict=True):
             if direction is None:
                 self.broken.add(name)

@@ -8,12 +8,13 @@ import re
 import shlex
 import sys
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import pytest
 from test_docs import MANUAL, ROOT, code, name
 
-COMMAND = re.compile(r"(?:-m|\$\(VENV\)) (scripts\.[\w.]+\w)(?= |$)(.*)")
+COMMAND = re.compile(r"(?:-m|\$\(VENV\)) (scripts\.[\w.]+\w)(?= |$)((?:(?!&& ).)*)")
 AFTER = re.compile(r" [<>|] | \|\| | && |; | #|   ")
 """What ends a command: a redirection, another command, a comment, or the description after it."""
 
@@ -44,7 +45,7 @@ def test_a_script_knows_the_options_of_every_shown_command(
         monkeypatch.setattr(argparse.ArgumentParser, method, parsed)
     read = 0
     for place, lines in texts():
-        for match in filter(None, map(COMMAND.search, lines)):
+        for match in chain.from_iterable(map(COMMAND.finditer, lines)):
             module, arguments = match[1], shlex.split(AFTER.split(match[2])[0])
             if not arguments:  # a page that only names the script
                 continue
