@@ -19,13 +19,6 @@ os.environ["OMP_NUM_THREADS"] = "1"
 LIBRARIES = ("sampled_checks", "lightning", "datasets", "matplotlib.pyplot", "sacrebleu", "rich.progress", "pydantic")
 
 
-def pytest_xdist_auto_num_workers() -> int:
-    """One process more than cores: a third of the time, tests wait for a browser, a server or a command."""
-    from nmt.cores import usable_cores  # imports nothing else
-
-    return usable_cores() + 1
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
     if not is_xdist_controller(session) or session.config.option.collectonly:
