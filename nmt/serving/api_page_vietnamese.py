@@ -98,7 +98,7 @@ and some of that corpus's pairs, whose alignments are known (`aligned`), if the 
     """Whether the server can take another sentence now; a load balancer asks this.
 
 429 if the queue is full, and 503 if no run can be loaded. `broken` names the runs that cannot be loaded.
-`outdated` names those of which the last request got an old version, because the changed folder cannot be loaded.""": (
+`outdated` names those whose last request got an old version, because the changed folder cannot be loaded.""": (
         "Cho biết máy chủ có nhận thêm được câu nào ngay bây giờ không; dành cho bộ cân bằng tải.\n\n"
         "429 nếu hàng đợi đã đầy, và 503 nếu không nạp được mô hình nào. `broken` nêu tên các mô hình không nạp được, "
         "`outdated` nêu tên các mô hình mà lần yêu cầu gần nhất vẫn dùng bản cũ, vì thư mục đã thay đổi nhưng không "

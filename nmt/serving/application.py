@@ -86,7 +86,7 @@ async def ready(service: ThisService) -> dict[str, Any]:
     """Whether the server can take another sentence now; a load balancer asks this.
 
     429 if the queue is full, and 503 if no run can be loaded. `broken` names the runs that cannot be loaded.
-    `outdated` names those of which the last request got an old version, because the changed folder cannot be loaded.
+    `outdated` names those whose last request got an old version, because the changed folder cannot be loaded.
     """
     service.batcher.check_room(1)
     gallery = service.gallery

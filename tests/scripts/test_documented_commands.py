@@ -15,8 +15,8 @@ import pytest
 from test_docs import MANUAL, ROOT, code, name
 
 COMMAND = re.compile(r"(?:-m|\$\(VENV\)) (scripts\.[\w.]+\w)(?= |$)((?:(?!&& ).)*)")
-AFTER = re.compile(r" [<>|] | \|\| | && |; | #|   ")
-"""What ends a command: a redirection, another command, a comment, or the description after it."""
+AFTER = re.compile(r" [<>|] | \|\| |; | #|   ")
+"""What ends a command within a match: a redirection, another command, a comment, or the description after it."""
 
 
 class ArgumentsRead(Exception):  # noqa: N818

@@ -55,6 +55,20 @@ def test_a_loaded_run_is_served_while_its_folder_is_damaged_or_gone(
     assert gallery.outdated == {"run"}
 
 
+def test_a_run_that_is_dropped_from_memory_is_no_longer_outdated(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(galleries, "_SECONDS_TO_RETRY", 0.0)
+    damaged, _ = (shutil.copytree(folder / "maps_luong", tmp_path / name) for name in ("a", "b"))
+    gallery = Gallery([tmp_path], "cpu", "float32", max_models=1)
+    gallery.load("a")
+    (damaged / "model.safetensors").write_bytes(b"")
+    gallery.load("a")
+    assert gallery.outdated == {"a"}
+    gallery.load("b")
+    assert gallery.outdated == set()
+
+
 def test_a_run_that_cannot_be_loaded_is_unavailable_until_it_can(changed: tuple[Gallery, Path]) -> None:
     gallery, run = changed
     away = run.rename(run.with_name("away"))
