@@ -4,6 +4,8 @@
   python -m scripts.studies.dictionary pairs words.tsv my/mono.vi --out my/dict
   python -m scripts.studies.dictionary insert words.tsv my/mono.vi --known my/train.en --out my/inserted
   python -m scripts.studies.dictionary exchange words.tsv my/mono.vi --known my/train.en --corpora my/train --out my/new
+  python -m scripts.studies.dictionary replace words.tsv my/mono.vi --known my/train.en --corpora my/train --out my/new
+  python -m scripts.studies.dictionary table words.tsv my/mono.vi --known my/train.en > runs/en-vi/dictionary.tsv
 
 The examples are for English to Vietnamese. `read` takes a Vietnamese-English dictionary of Wiktionary in the format of
 github.com/Vuizur/Wiktionary-Dictionaries: a word, a tab, and its meanings in HTML. It writes tab-separated words,
@@ -24,6 +26,12 @@ lines to translate are `my/inserted.mixed`, the lines of `my/inserted.vi` are th
 the other line, become other words of the same part of speech, which fewer than 40 lines of the `--known` files have.
 Each of `--variants` rounds chooses at random which words of a line to exchange; the rare words of a part of speech
 take turns. English words are inflected as regular ones.
+
+`replace` and `table` are for a run that reads a dictionary (docs/how_to/dictionary.md). `replace` writes pairs in whose
+English line rare words, which fewer than 40 lines of the `--known` files have, are replaced by their translation if the
+Vietnamese line has it, such as "The súp is hot."; each word with a probability of 0.8. A model learns from them to copy
+such words. `table` prints the dictionary: the forms of the words that fewer than `--fewer-than` lines have, and the
+translation that the Vietnamese text uses most.
 """
 
 import argparse
@@ -58,6 +66,7 @@ _EXPLANATION = re.compile(
 )
 _PARTS_OF_SPEECH = ("noun", "verb", "adj", "adv", "name", "num", "phrase", "prep", "conj")
 _KNOWN_LINES, _MOST_INSERTIONS, _MOST_IN_A_LINE = 40, 40, 3
+_REPLACED = 0.8
 _LINE_WORDS = range(4, 51)
 _WORD = re.compile(r"[^\W\d_]+")
 
@@ -249,7 +258,7 @@ class Exchanger:
         rare: dict[str, list[tuple[str, str]]] = defaultdict(list)
         for translation, word in pairs:
             bare = _bare(translation)
-            if bare.isalpha() and bare.islower() and not _is_plural(bare) and known[bare] < _KNOWN_LINES:
+            if _is_plain(bare) and known[bare] < _KNOWN_LINES:
                 rare[parts[translation, word]].append((bare, word))
         self._next = {part: self._in_turn(choices) for part, choices in rare.items()}
 
@@ -283,6 +292,58 @@ class Exchanger:
         ]
         target_changes = [(spans[1], choice[1]) for spans, _, choice in changes]
         return _replaced(source, source_changes), _replaced(target, target_changes)
+
+
+class Replacer:
+    """Replaces rare words of a line of English by the translation that the other line has."""
+
+    def __init__(self, entries: Sequence[Entry], known: Counter[str], random: Random) -> None:
+        self._random = random
+        self._segmenter = Segmenter([entry.word for entry in entries])
+        self._words: dict[str, set[str]] = defaultdict(set)
+        for word, translation, part, _ in entries:
+            bare = _bare(translation)
+            if _is_plain(bare) and known[bare] < _KNOWN_LINES:
+                for inflection in _INFLECTIONS.get(part, ()):
+                    self._words[inflection(bare)].add(word.lower())
+
+    def replaced(self, source: str, target: str) -> str | None:
+        """The source with other words, or None if no word of it is replaced."""
+        spans = {target[start:end].lower(): (start, end) for start, end in self._segmenter.spans(target)}
+        changes = []
+        for match in _WORD.finditer(source):
+            found = self._words.get(match[0].lower(), set()) & spans.keys()
+            if found and self._random.random() < _REPLACED:
+                changes.append((match.span(), max(sorted(found), key=len)))
+        return _replaced(source, changes) if changes else None
+
+
+def dictionary_table(
+    entries: Sequence[Entry], text: Sequence[str], known: Counter[str], fewer_than: int
+) -> dict[str, str]:
+    """The most used translation of each form of the English words that fewer than this number of lines have.
+
+    A form that is itself a word of the dictionary, such as "seed", is not a form of another one.
+    """
+    parts: dict[tuple[str, str], str] = {}
+    for word, translation, part, sense in entries:
+        if sense == 0:
+            parts.setdefault((translation, word), part)
+    heads = {_bare(entry.translation) for entry in entries}
+    table: dict[str, str] = {}
+    for translation, word in most_used(entries, text):
+        bare = _bare(translation)
+        if not _is_plain(bare) or known[bare] >= fewer_than:
+            continue
+        for inflection in _INFLECTIONS.get(parts[translation, word], ()):
+            form = inflection(bare)
+            if known[form] < fewer_than and (form == bare or form not in heads):
+                table.setdefault(form, word)
+    return dict(sorted(table.items()))
+
+
+def _is_plain(word: str) -> bool:
+    return word.isalpha() and word.islower() and not _is_plural(word)
 
 
 def _after_article(line: str, span: tuple[int, int], word: str) -> tuple[tuple[int, int], str]:
@@ -334,20 +395,25 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     read = commands.add_parser("read", help="write the words of a dictionary of Wiktionary")
     read.add_argument("wiktionary", type=Path, help="the dictionary, see above")
-    for name in ("pairs", "insert", "exchange"):
+    for name in ("pairs", "insert", "exchange", "replace", "table"):
         command = commands.add_parser(name)
         command.add_argument("words", type=Path, help="what the command read has written")
         command.add_argument("text", type=Path, help="Vietnamese text")
-        command.add_argument("--out", type=Path, required=True, help="the beginning of the files' names")
+        if name != "table":
+            command.add_argument("--out", type=Path, required=True, help="the beginning of the files' names")
         command.add_argument(
             "--tone-marks", choices=["old", "new"], help="as tokenizer.tone_marks; unchanged if not given"
         )
-        command.add_argument("--seed", type=int, default=1)
+        if name != "table":
+            command.add_argument("--seed", type=int, default=1)
         if name != "pairs":
             command.add_argument("--known", type=Path, nargs="+", required=True, help="English text for training")
-    exchange = commands.choices["exchange"]
-    exchange.add_argument("--corpora", nargs="+", required=True, help="corpora, without .en and .vi")
-    exchange.add_argument("--variants", type=int, default=2, help="rounds through the corpora")
+    for name in ("exchange", "replace"):
+        commands.choices[name].add_argument("--corpora", nargs="+", required=True, help="corpora, without .en and .vi")
+    commands.choices["exchange"].add_argument("--variants", type=int, default=2, help="rounds through the corpora")
+    commands.choices["table"].add_argument(
+        "--fewer-than", type=int, default=3, help="words that fewer lines of the known text have"
+    )
     options = parser.parse_args()
     if options.command == "read":
         sys.stdout.reconfigure(encoding="utf-8")
@@ -356,7 +422,7 @@ def main() -> None:
         return
     entries = stored_entries(options.words, options.tone_marks)
     text = [with_tone_marks(line, options.tone_marks) for line in iter_lines(options.text)]
-    random = Random(options.seed)
+    random = Random(getattr(options, "seed", 1))
     random.shuffle(text)
     if options.command == "pairs":
         pairs = most_used(entries, text)
@@ -372,12 +438,22 @@ def main() -> None:
         write_lines(_file(options.out, ".vi"), [row.line for row in inserted])
         write_lines(_file(options.out, ".words"), [" ".join(row.words) for row in inserted])
         return
-    exchanger = Exchanger(entries, most_used(entries, text), known, random)
+    if options.command == "table":
+        sys.stdout.reconfigure(encoding="utf-8")
+        for form, word in dictionary_table(entries, text, known, options.fewer_than).items():
+            print(form, word, sep="\t")
+        return
     lines = [
         (source, with_tone_marks(target, options.tone_marks))
         for corpus in options.corpora
         for source, target in iter_pairs(corpus, Direction("en", "vi"))
     ]
+    if options.command == "replace":
+        replacer = Replacer(entries, known, random)
+        replaced = [(replacer.replaced(*pair), pair[1]) for pair in lines]
+        write_pairs(options.out, [(source, target) for source, target in replaced if source])
+        return
+    exchanger = Exchanger(entries, most_used(entries, text), known, random)
     exchanged = [exchanger.exchanged(*pair) for _ in range(options.variants) for pair in lines]
     write_pairs(options.out, [pair for pair in exchanged if pair])
 
