@@ -163,7 +163,10 @@ class Run:
         ensemble.
         """
         run = self._single()
-        source, begin = run.tokenizers.source.encode(normalize(line)), run.tokenizers.target.encode(normalize(prefix))
+        source, begin = (
+            run.tokenizers.source.encode(run.source_text(line)),
+            run.tokenizers.target.encode(normalize(prefix)),
+        )
         given = None if target is None else run.tokenizers.target.encode(normalize(target))
         return intervene(run, source, interventions, given, begin, settings)
 
@@ -202,7 +205,7 @@ class Run:
         """The pairs of lines as ids; without targets, each line is paired with its best translation."""
         sources = _strings("sources", sources)
         sources, given = _pairs(sources, sources if targets is None else targets)
-        source_ids = run.tokenizers.source.encode_all([normalize(line) for line in sources])
+        source_ids = run.tokenizers.source.encode_all([run.source_text(line) for line in sources])
         if targets is None:
             translations = self._translator(None, {}).search_ids(source_ids)
             target_ids = [hypotheses[0].ids if hypotheses else [] for hypotheses in translations]

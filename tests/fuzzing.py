@@ -58,6 +58,7 @@ from nmt.serving.gallery import Gallery
 from nmt.serving.service import Access, Limits, Service
 from nmt.serving.texts import translated_html
 from nmt.text import Tokenizer, TokenizerPair, normalize, train_tokenizer
+from nmt.text.dictionary import Dictionary
 from nmt.text.lines import read_lines
 from nmt.training.machine import choose_machine
 from nmt.training.origin import changed_command
@@ -307,6 +308,7 @@ class Workshop:
             "sentences.jsonl": Target([SENTENCES], self.read_sentences, changed_bytes),
             "alignments": Target([b"0-0 1?1\n\n1-2 0-1\n", b"0-0\n2-1\n"], self.read_links, changed_bytes),
             "documents": Target([b"a\na\nb\n", b"a\nb\nc\n"], self.read_documents, changed_bytes),
+            "dictionary.tsv": Target(["soup\tsúp\nice cream\tkem\n".encode()], self.read_dictionary, changed_bytes),
             "prefixes": Target(["Mai \n\nmột hai\n".encode(), b"\n\n\n"], self.read_prefixes, changed_bytes),
             "zip": Target(zips(), lambda data: self.read_archive("a.zip", data), changed_bytes),
             "tar": Target(tars(), lambda data: self.read_archive("a.tar", data), changed_bytes),
@@ -510,6 +512,9 @@ class Workshop:
 
     def read_documents(self, data: bytes) -> None:
         documents_of_file(self.file("a.doc", data), 3)
+
+    def read_dictionary(self, data: bytes) -> None:
+        Dictionary.load(self.file("dictionary.tsv", data)).replaced("The soup is hot, the ice cream cold.")
 
     def read_prefixes(self, data: bytes) -> None:
         list(_with_prefixes(iter(["one", "two", "three"]), self.file("prefixes", data)))

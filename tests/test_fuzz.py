@@ -261,7 +261,8 @@ SLOW_TARGETS = {
 TARGETS = [
     *("config.yaml", "settings", "search", "metrics.json", "scores.json", "export.json", "model.safetensors"),
     *("tokenizer.model", "manifest.json"),
-    *("maps.npz", "sentences.jsonl", "alignments", "documents", "prefixes", "zip", "tar", "tar.gz", "HTML", "requests"),
+    *("maps.npz", "sentences.jsonl", "alignments", "documents", "dictionary.tsv", "prefixes"),
+    *("zip", "tar", "tar.gz", "HTML", "requests"),
 ]
 
 

@@ -22,6 +22,7 @@ from nmt.commands.train import train
 from nmt.config.job import Job
 from nmt.errors import Mistake
 from nmt.evaluation.scores import sentence_chrf
+from nmt.insight.interventions import Intervention
 from nmt.run import Run
 from nmt.runs.load import load_run, load_runs
 from nmt.runs.memory import OutOfMemory
@@ -354,3 +355,40 @@ def test_an_evaluation_deletes_earlier_scores_and_what_a_killed_one_left_behind(
     assert not (tmp_path / "scores.json").exists()
     assert not killed.exists()
     assert foreign.exists()
+
+
+@pytest.fixture
+def with_dictionary(here: Path, tmp_path: Path) -> Path:
+    """A copy of run a that reads "six" as "one two"."""
+    copy = Path(shutil.copytree(here / "a", tmp_path / "with"))
+    (copy / "dictionary.tsv").write_text("six\tone two\n", encoding="utf-8")
+    return copy
+
+
+def test_a_dictionary_replaces_words_in_what_the_model_reads(run: Run, with_dictionary: Path) -> None:
+    ours = nmt.load(with_dictionary, device="cpu")
+    typed, read = ["Six three.", "five six"], ["One two three.", "five one two"]
+    assert ours.translate(typed) == run.translate(read)
+    assert ours.n_best(typed, n_best=2) == run.n_best(read, n_best=2)
+    assert ours.translate(typed, prefixes=["một", ""]) == run.translate(read, prefixes=["một", ""])
+    assert ours.score(typed, ["một", "hai"]) == run.score(read, ["một", "hai"])
+    for map_of in (lambda of, lines: of.attend(lines), lambda of, lines: of.attribute(lines)):
+        mine, other = map_of(ours, typed), map_of(run, read)
+        assert [m["cross"].columns for m in mine if "cross" in m] == [m["cross"].columns for m in other if "cross" in m]
+    changes = [Intervention(temperature=3.0)]
+    assert ours.intervene(typed[0], changes).changed.text == run.intervene(read[0], changes).changed.text
+    assert ours.translate(typed, verbatim=True) == run.translate(typed, verbatim=True)
+
+
+def test_runs_with_different_dictionaries_do_not_translate_together(with_dictionary: Path, here: Path) -> None:
+    message = (
+        r"with and a cannot translate together: their dictionary\.tsv differ; copy one of them to the other folder"
+    )
+    with pytest.raises(Mistake, match=message):
+        load_runs(["a", with_dictionary], "cpu")
+
+
+def test_a_damaged_dictionary_is_refused_when_a_run_is_loaded(with_dictionary: Path) -> None:
+    (with_dictionary / "dictionary.tsv").write_text("six\n", encoding="utf-8")
+    with pytest.raises(Mistake, match=r"with/dictionary\.tsv, line 1: expected a word or phrase, a tab"):
+        nmt.load(with_dictionary, device="cpu")

@@ -57,6 +57,7 @@ def average(job: Job[AverageSettings]) -> None:
         try:
             out.write_config(run.directory.config())
             out.write_tokenizers(run.tokenizers, run.direction)
+            out.write_dictionary(run.directory.dictionary)
             out.write_source_words(words or ())
             save_weights(model, out.weights)
             # Last, because a folder with metrics.json counts as a finished run; the scores follow below.

@@ -32,6 +32,7 @@ from nmt.runs.engine import engine_translator, search_config
 from nmt.runs.included import included_models
 from nmt.runs.reading import StoredRun, read_run
 from nmt.text.compressed import COMPRESSED, compression
+from nmt.text.dictionary import NO_DICTIONARY, Dictionary
 from nmt.text.lines import text_lines
 from nmt.text.pipes import Pipe
 
@@ -128,6 +129,7 @@ def _translate_on_cluster(settings: TranslateSettings) -> None:
                 "run_dir": [os.path.abspath(name) if os.path.exists(name) else name for name in settings.run_dir],
                 "input": [str(file.source.absolute()) for file in files],
                 "output": os.path.abspath(str(settings.output)),
+                "dictionary": settings.dictionary and os.path.abspath(settings.dictionary),
             }
         )
         run_on_ray(
@@ -269,10 +271,17 @@ def _load(settings: TranslateSettings) -> tuple[Chosen, Translator]:
         settings.batch_tokens,
         max_source_tokens=settings.max_source_tokens,
         minimum_bayes_risk=settings.minimum_bayes_risk,
+        dictionary=_dictionary(settings),
         verbatim=settings.verbatim,
         workers=settings.workers,
     )
     return chosen, translator
+
+
+def _dictionary(settings: TranslateSettings) -> Dictionary:
+    if settings.dictionary is None:
+        return NO_DICTIONARY
+    return Dictionary.load(existing_file("dictionary", settings.dictionary))
 
 
 def _why_torch(settings: TranslateSettings) -> str | None:
@@ -325,6 +334,7 @@ def _made_with(chosen: Chosen, translator: Translator, settings: TranslateSettin
         "format": settings.format,
         "document": settings.document,
         "minimum_bayes_risk": settings.minimum_bayes_risk,
+        "dictionary": translator.dictionary.digest if translator.dictionary else None,
         "verbatim": settings.verbatim,
         "max_source_tokens": translator.max_source_tokens,
         # The classes are named by their settings.

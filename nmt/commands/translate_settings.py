@@ -34,6 +34,7 @@ class TranslateSettings(SearchingSettings):
     cluster_address: Text | None
     format: Literal["text", "tsv", "jsonl"]
     prefixes: Text | None
+    dictionary: Text | None
     document: bool
     minimum_bayes_risk: bool
     batch_tokens: Positive
@@ -89,6 +90,8 @@ class TranslateSettings(SearchingSettings):
                     )
         if self.prefixes is not None and self.input is not None:
             raise Mistake("prefixes is only for standard input: leave out input and output, and use '< FILE > FILE'.")
+        if self.dictionary is not None and self.verbatim:
+            raise Mistake("verbatim=true reads every line as it is, without a dictionary: leave out one of them.")
         if self.shard is not None:
             self.share  # noqa: B018  raises Mistake if it is malformed
         return self

@@ -245,6 +245,13 @@ def _measured(path: Path, part_lines: int, documents: bool) -> dict[str, Any]:
     }
 
 
+_HASHED = {
+    "weights": "different weights: use the same run again",
+    "dictionary": "a different dictionary: use the same one again",
+}
+"""What to say if the hash that is stored under a key differs."""
+
+
 def _check_settings(folder: Path, stored: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """Raises Mistake for the first setting that differs from those with which the job was started."""
     # First the kind of search, because two kinds have different settings.
@@ -256,11 +263,8 @@ def _check_settings(folder: Path, stored: Mapping[str, Any], now: Mapping[str, A
                 f"output is {folder}, whose job was started with search={stored.get(key)}, not search={now.get(key)}: "
                 "use the same search again, or choose another output."
             )
-        if key == "weights":
-            raise Mistake(
-                f"output is {folder}, whose job was started with different weights: use the same run again, or choose "
-                "another output."
-            )
+        if key in _HASHED:
+            raise Mistake(f"output is {folder}, whose job was started with {_HASHED[key]}, or choose another output.")
         before, asked = written(stored.get(key)), written(now.get(key))
         raise Mistake(
             f"output is {folder}, whose job was started with {key}={before}, not {asked}: use the same value again, or "

@@ -16,6 +16,7 @@ from nmt.decoding.segments import split_line
 from nmt.decoding.translatable import Translatable, translatable, unknown_characters
 from nmt.decoding.workers import Workers
 from nmt.errors import CheckFailed, Mistake
+from nmt.text.dictionary import NO_DICTIONARY, Dictionary
 from nmt.text.normalize import normalize
 from nmt.text.tokenizer import TokenizerPair
 
@@ -80,8 +81,9 @@ class Translator:
     workers: with more than one, that many processes search batches in parallel, with the model as it is when they
         start; the model must be on the CPU.
     observe: receives every step of the searches.
-    verbatim: the model reads every line as it is; otherwise it reads the part that `translatable` chooses, which may
-        depend on the code `source_language`, and the rest is copied.
+    dictionary: the words of it are replaced in what the model reads.
+    verbatim: the model reads every line as it is, without the dictionary; otherwise it reads the part that
+        `translatable` chooses, which may depend on the code `source_language`, and the rest is copied.
 
     Raises Mistake if a number is too small, for a min_length that is too long for every source, and for more than one
     worker on a system that cannot fork or with `observe`.
@@ -98,6 +100,7 @@ class Translator:
         window: ContextWindow = NO_CONTEXT,
         workers: int = 1,
         observe: Callable[[Any], None] | None = None,
+        dictionary: Dictionary = NO_DICTIONARY,
         verbatim: bool = False,
         source_language: str = "",
     ) -> None:
@@ -110,7 +113,7 @@ class Translator:
                 f"A search with workers={workers} cannot be observed, because other processes run it: use workers=1."
             )
         self.search, self.tokenizers, self.choose, self.window = search, tokenizers, choose, window
-        self.verbatim, self.source_language = verbatim, source_language
+        self.dictionary, self.verbatim, self.source_language = dictionary, verbatim, source_language
         self.batch_tokens = batch_tokens
         self.max_source_tokens = min(max_source_tokens, search.max_source or max_source_tokens)
         search.algorithm.constraints.check_reachable(self.max_source_tokens)
@@ -400,9 +403,12 @@ class Translator:
     def _translatable(self, line: str, prefix: str = "") -> Translatable:
         """What the model reads of a line; all of it if the user says how the translation begins."""
         text = normalize(line)
-        if self.verbatim or prefix:
+        if self.verbatim:
             return Translatable("", text, "")
-        return translatable(text, self.tokenizers.source, self.source_language)
+        reading = (
+            Translatable("", text, "") if prefix else translatable(text, self.tokenizers.source, self.source_language)
+        )
+        return reading._replace(text=self.dictionary.replaced(reading.text))
 
     def _joined(self, reading: Translatable, parts: Sequence[Sequence[Hypothesis]]) -> list[Translation]:
         """The translations of a line: its parts joined rank by rank, with the chosen translation moved to the front."""

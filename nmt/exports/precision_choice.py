@@ -174,7 +174,12 @@ def _key(runs: Sequence[StoredRun], candidates: Sequence[EngineAndPrecision], co
         except PackageNotFoundError:
             versions.append("none")
     models = [
-        (file_digest(run.directory.weights), tokenizer_hashes(run.tokenizers, run.direction), run.settings.model)
+        (
+            file_digest(run.directory.weights),
+            tokenizer_hashes(run.tokenizers, run.direction),
+            run.directory.dictionary.digest,
+            run.settings.model,
+        )
         for run in runs
     ]
     search = search_config(runs[0].settings.search, conditions.search)

@@ -11,7 +11,7 @@ from nmt.runs.weights import in_8_bits, read_weights
 
 
 def write_small_run(run: LoadedRun, folder: Path, quantization: str) -> None:
-    """Writes the configuration, tokenizers, weights, words and scores of a run to an existing folder.
+    """Writes the configuration, tokenizers, dictionary, weights, words and scores of a run to an existing folder.
 
     With quantization=int8, matrices have 8 bits (see nmt.runs.weights.in_8_bits).
     """
@@ -22,6 +22,7 @@ def write_small_run(run: LoadedRun, folder: Path, quantization: str) -> None:
     weights = read_weights(run.directory.weights)
     with system_errors(small.weights):
         save_file(in_8_bits(weights) if quantization == "int8" else weights, small.weights)
+    small.write_dictionary(run.directory.dictionary)
     small.write_source_words(known_words(run.directory) or ())
     small.write_metrics(run.directory.metrics())
     small.weights.chmod((folder / "config.yaml").stat().st_mode)  # safetensors makes files that only the owner can read

@@ -118,11 +118,13 @@ def ablate(
         end = max(measured) + 1
         sources, documents = sources[:end], documents[:end]
         references = [texts[:end] for texts in references]
-    encoded = (
-        tokenizer.encode_all([normalize(text) for text in texts])
-        for tokenizer, texts in zip(run.tokenizers, (sources, references[0]), strict=True)
+    pairs = list(
+        zip(
+            run.tokenizers.source.encode_all([run.source_text(line) for line in sources]),
+            run.tokenizers.target.encode_all([normalize(line) for line in references[0]]),
+            strict=True,
+        )
     )
-    pairs = list(zip(*encoded, strict=True))
     earlier = None if documents is None else earlier_pairs(documents, pairs, run.context_window, measured)
     source_ids, target_ids = ([pairs[line][side] for line in measured] for side in (0, 1))
     measured_references = [[texts[line] for line in measured] for texts in references]
@@ -168,7 +170,8 @@ def readable_pairs(
     limits = run.model.max_source, run.model.max_target
 
     def readable(pair: tuple[str, str]) -> bool:
-        lengths = [len(one.encode(normalize(line))) for one, line in zip(run.tokenizers, pair, strict=True)]
+        texts = run.source_text(pair[0]), normalize(pair[1])
+        lengths = [len(tokenizer.encode(text)) for tokenizer, text in zip(run.tokenizers, texts, strict=True)]
         return all(0 < length < (limit or math.inf) for length, limit in zip(lengths, limits, strict=True))
 
     pairs = enumerate(zip(sources, targets, strict=True))

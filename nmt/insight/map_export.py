@@ -163,15 +163,13 @@ def _pairs(
 ) -> list[IdPair]:
     """Each source line with its target, or with every hypothesis of the search; an empty target if there is none."""
     lines = [read_lines(paths.source)] if paths.target is None else read_parallel(paths.source, paths.target)
-    sources, *targets = (
-        tokenizer.encode_all([normalize(line) for line in side])
-        for tokenizer, side in zip(run.tokenizers, lines, strict=False)
-    )
+    sources = run.tokenizers.source.encode_all([run.source_text(line) for line in lines[0]])
     numbers = documents_to_read(run, documents, len(sources))
-    if targets:
-        given = list(zip(sources, targets[0], strict=True))
+    if paths.target is not None:
+        targets = run.tokenizers.target.encode_all([normalize(line) for line in lines[1]])
+        given = list(zip(sources, targets, strict=True))
         earlier = None if numbers is None else earlier_pairs(numbers, given, run.context_window)
-        return first_ranked(sources, targets[0], earlier)
+        return first_ranked(sources, targets, earlier)
     # A line that is too long for a map is not translated, unless later lines of its document may read it.
     searched = sources if numbers is not None else [ids if len(ids) < max_tokens else [] for ids in sources]
     translator = build_translator([run], search, batch_tokens)

@@ -21,7 +21,7 @@ def folded_words(text: str) -> list[str]:
 
 
 def unknown_words(run: LoadedRun, text: str) -> list[str]:
-    """The words of a source text that are not in the training text, each once.
+    """The words of a source text that are neither in the training text nor in the run's dictionary, each once.
 
     The list is empty if the run does not store the words of its training text.
     """
@@ -29,7 +29,7 @@ def unknown_words(run: LoadedRun, text: str) -> list[str]:
     if known is None:
         return []
     # Case folding may divide a word: that of a capital I with a dot ends in a mark, which is no letter.
-    words = _WORD.findall(normalize(text))
+    words = _WORD.findall(run.directory.dictionary.removed(normalize(text)))
     return list(dict.fromkeys(word for word in words if not known.issuperset(folded_words(word))))
 
 

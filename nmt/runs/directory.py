@@ -4,6 +4,7 @@ import hashlib
 import os
 import shlex
 from collections.abc import Collection, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -22,11 +23,12 @@ from nmt.files import check_size, is_part, remove, remove_parts, write_bytes, wr
 from nmt.paths import check_link, check_links, not_a_folder
 from nmt.runs.included import included_models, included_name
 from nmt.text import Tokenizer, TokenizerPair
+from nmt.text.dictionary import NO_DICTIONARY, Dictionary
 from nmt.text.lines import read_lines
 from nmt.text.tone_marks import ToneMarks
 
 _CONFIG, _WEIGHTS, _METRICS, _JOINT = "config.yaml", "model.safetensors", "metrics.json", "tokenizer.model"
-_WORDS = "source_words.txt"
+_WORDS, _DICTIONARY = "source_words.txt", "dictionary.tsv"
 _MASKING = "masking"
 _LARGEST_TOKENIZER = 2**27  # bytes; a million pieces need a quarter of it
 _MOST_WORD_BYTES = 2**23  # about 800,000 words; the lab keeps them in memory
@@ -123,8 +125,11 @@ class RunDirectory:
         return None if best is None else best.get("value")
 
     def state(self) -> tuple[bytes, ...]:
-        """The contents of config.yaml and metrics.json, which change when a command trains or replaces the run."""
-        files = (self.path / name for name in (_CONFIG, _METRICS))
+        """The contents of config.yaml, metrics.json and dictionary.tsv.
+
+        The first two change when a command trains or replaces the run; people change the third.
+        """
+        files = (self.path / name for name in (_CONFIG, _METRICS, _DICTIONARY))
         return tuple(file.read_bytes() for file in files if file.is_file())
 
     def require_finished(self) -> None:
@@ -187,8 +192,10 @@ class RunDirectory:
             remove(self.path / folder)
         remove_parts(self.path)
         tokenizers = [path.name for path in self.path.glob("tokenizer.*.model")]
-        for name in (self.weights.name, self.nonfinite.name, _METRICS, _JOINT, *tokenizers, _WORDS, _CONFIG):
+        others = (self.weights.name, self.nonfinite.name, _METRICS, _JOINT, _WORDS, _DICTIONARY, _CONFIG)
+        for name in (*tokenizers, *others):
             (self.path / name).unlink(missing_ok=True)
+        vars(self).pop("dictionary", None)
 
     def write_config(self, config: dict[str, Any]) -> None:
         """Writes the configuration, which marks the run as started."""
@@ -285,6 +292,21 @@ class RunDirectory:
             return None
         check_size(self.words, _MOST_WORD_BYTES)
         return frozenset(read_lines(self.words))
+
+    @cached_property
+    def dictionary(self) -> Dictionary:
+        """The words of the source that the model reads in translation; none if the run has no dictionary.tsv.
+
+        Raises Mistake if the file cannot be used.
+        """
+        file = self.path / _DICTIONARY
+        return Dictionary.load(file) if os.path.lexists(file) else NO_DICTIONARY
+
+    def write_dictionary(self, dictionary: Dictionary) -> None:
+        """Writes dictionary.tsv, unless the dictionary is empty."""
+        if dictionary:
+            write_bytes(self.path / _DICTIONARY, dictionary.table().encode())
+            vars(self).pop("dictionary", None)
 
     def write_metrics(self, metrics: dict[str, Any]) -> None:
         """Replaces metrics.json."""

@@ -12,6 +12,7 @@ from nmt.decoding.id_search import Search
 from nmt.decoding.translator import MAX_SOURCE_TOKENS, Translator
 from nmt.errors import Mistake
 from nmt.runs.reading import StoredRun
+from nmt.text.dictionary import NO_DICTIONARY, Dictionary
 
 
 class Engine(NamedTuple):
@@ -41,6 +42,7 @@ def engine_translator(
     minimum_bayes_risk: bool = False,
     observe: Callable[[Any], None] | None = None,
     workers: int = 1,
+    dictionary: Dictionary = NO_DICTIONARY,
     verbatim: bool = False,
 ) -> Translator:
     """The translator of a run with an engine.
@@ -48,7 +50,7 @@ def engine_translator(
     `search` changes the run's search, as in `search_config`; `max_source_tokens` defaults to `longest_source`.
     With `minimum_bayes_risk`, the best translation of a line is the one most similar to the others by chrF. `observe`
     receives every step of a search, if torch computes it. `workers` is the number of processes that search in
-    parallel. With `verbatim`, the model reads every line as it is.
+    parallel. `dictionary` is added to the run's own, and wins. With `verbatim`, the model reads every line as it is.
 
     Raises Mistake for `minimum_bayes_risk` with a search that finds only one translation, for a min_length that is
     too long for every source, for a search that the engine does not support, and for several workers on a GPU or with
@@ -78,6 +80,7 @@ def engine_translator(
         window=run.context_window,
         workers=workers,
         observe=observe,
+        dictionary=run.directory.dictionary | dictionary,
         verbatim=verbatim,
         source_language=run.direction.source,
     )

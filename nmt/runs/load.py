@@ -58,6 +58,10 @@ class LoadedRun(NamedTuple):
         """The run without its model."""
         return StoredRun(self.directory, self.settings, self.tokenizers)
 
+    def source_text(self, line: str) -> str:
+        """What the model reads of a source line; see StoredRun.source_text."""
+        return self.stored.source_text(line)
+
     def require_context(self, key: str) -> None:
         """Raises Mistake as StoredRun.require_context does."""
         self.stored.require_context(key)
@@ -168,8 +172,8 @@ def system_errors(path: Path) -> Iterator[None]:
 def load_runs(paths: Sequence[str | Path], device: str, precision: str = "float32") -> list[LoadedRun]:
     """The finished runs in these folders, which translate as an ensemble if there are several.
 
-    Raises whatever `load_run` raises, and Mistake if there are no folders, or if the runs' directions, vocabularies
-    or contexts differ.
+    Raises whatever `load_run` raises, and Mistake if there are no folders, or if the runs' directions, vocabularies,
+    dictionaries or contexts differ.
     """
     runs = [load_run(Path(path), device, precision) for path in paths]
     if not runs:
@@ -181,6 +185,8 @@ def load_runs(paths: Sequence[str | Path], device: str, precision: str = "float3
                 differ = f"they translate {other.direction} and {first.direction}; use runs with the same direction."
             elif other.context_window != first.context_window:
                 differ = "they read the earlier sentences of a document differently; use runs with the same context."
+            elif other.directory.dictionary.translations != first.directory.dictionary.translations:
+                differ = "their dictionary.tsv differ; copy one of them to the other folder."
             else:
                 differ = "their tokenizers differ; train them on the same corpus with the same tokenizer settings."
             raise Mistake(f"{other.directory.path} and {first.directory.path} cannot translate together: {differ}")
@@ -200,4 +206,4 @@ def choose_device(name: str) -> torch.device:
 def _must_agree(run: LoadedRun) -> tuple[object, ...]:
     """What must be equal in all runs of an ensemble."""
     tokenizers = [(tokenizer.model, tokenizer.tone_marks) for tokenizer in run.tokenizers]
-    return run.direction, run.context_window, *tokenizers
+    return run.direction, run.context_window, run.directory.dictionary.translations, *tokenizers

@@ -11,7 +11,7 @@ from nmt.data.documents import ContextWindow
 from nmt.errors import Mistake
 from nmt.runs.directory import RunDirectory
 from nmt.runs.included import named_run
-from nmt.text import TokenizerPair
+from nmt.text import TokenizerPair, normalize
 
 
 class StoredRun(NamedTuple):
@@ -29,6 +29,10 @@ class StoredRun(NamedTuple):
     def context_window(self) -> ContextWindow:
         """The earlier sentences that the model reads."""
         return context_window(self.settings)
+
+    def source_text(self, line: str) -> str:
+        """What the model reads of a source line: the normalized line, with the words of the dictionary replaced."""
+        return self.directory.dictionary.replaced(normalize(line))
 
     def require_context(self, key: str) -> None:
         """Raises Mistake if the run reads no earlier sentences; `key` is the setting that would have no effect."""
@@ -64,4 +68,5 @@ def read_run(path: str | Path) -> StoredRun:
     except Mistake as error:
         raise Mistake(f"{directory.path / 'config.yaml'} cannot be used: {stored_invalid(error)}") from error
     tokenizers = directory.tokenizers(settings.direction, directory.metrics(), settings.tokenizer.tone_marks)
+    directory.dictionary  # noqa: B018  raises Mistake if it cannot be used
     return StoredRun(directory, settings, tokenizers)

@@ -46,10 +46,8 @@ def log_probs(
         raise Mistake(f"{len(sources)} sources but {len(targets)} targets: each source needs one target.")
     if documents is not None:
         check_named(documents, len(sources))
-    source_ids, target_ids = (
-        tokenizer.encode_all([normalize(line) for line in lines])
-        for tokenizer, lines in zip(runs[0].tokenizers, (sources, targets), strict=True)
-    )
+    source_ids = runs[0].tokenizers.source.encode_all([runs[0].source_text(line) for line in sources])
+    target_ids = runs[0].tokenizers.target.encode_all([normalize(line) for line in targets])
     earlier = None
     if documents is not None:
         earlier = earlier_pairs(documents, list(zip(source_ids, target_ids, strict=True)), runs[0].context_window)

@@ -39,7 +39,7 @@ HYPOTHESES, TABLE, SCORES = "hypotheses.txt", "sentences.tsv", "scores.json"
 # The conditions that decide which translations a run makes.
 _TRANSLATED_WITH = (
     *("weights_sha256", "search", "search_revision", "minimum_bayes_risk", "verbatim", "max_source_tokens"),
-    *("precision", "engine"),
+    *("precision", "engine", "dictionary_sha256"),
 )
 
 
@@ -181,6 +181,7 @@ def conditions(runs: Sequence[LoadedRun], test_set: TestSet, options: Translatio
         "search_revision": BeamSearch.revision,
         "minimum_bayes_risk": options.minimum_bayes_risk,
         "verbatim": options.verbatim,
+        **({"dictionary_sha256": dictionary.digest} if (dictionary := runs[0].directory.dictionary) else {}),
         "batch_tokens": options.batch_tokens,
         "max_source_tokens": options.max_source_tokens or longest_source(runs[0].settings),
         "device": runs[0].device.type,

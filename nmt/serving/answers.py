@@ -22,7 +22,7 @@ _MOST_PIECES = 200
 
 def source_ids(run: LoadedRun, question: Question) -> list[int]:
     """The piece ids of the text. Raises Mistake if it is empty or too long."""
-    source = run.tokenizers.source.encode(normalize(question.text))
+    source = run.tokenizers.source.encode(run.source_text(question.text))
     check_length("source", source, _MOST_PIECES)
     return source
 

@@ -65,8 +65,9 @@ def searched(service: Service, question: StreamQuestion) -> Streamed:
         return {
             **shown(decoded_pair(run, source, best.ids), maps=False),
             "score": round(best.score, DIGITS),
-            "unknown_characters": unknown_characters(normalize(question.text), run.tokenizers.source),
+            "unknown_characters": unknown_characters(run.source_text(question.text), run.tokenizers.source),
             "unknown_words": unknown_words(run, question.text),
+            "dictionary_words": run.directory.dictionary.found(normalize(question.text)),
         }
 
     return action

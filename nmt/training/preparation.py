@@ -25,6 +25,7 @@ from nmt.ranks import rank
 from nmt.runs.directory import RunDirectory
 from nmt.runs.record import training_record
 from nmt.text import TokenizerPair
+from nmt.text.dictionary import NO_DICTIONARY, Dictionary
 from nmt.training.extensions import check_extensions
 from nmt.training.kind import ModelT, TrainingKind
 from nmt.training.limits import steps_of_training
@@ -51,6 +52,8 @@ class Prepared(Generic[SettingsT, ModelT]):
     direction: Direction | None
     """None for masked pretraining, which has one vocabulary and no translation."""
     tokenizers: TokenizerPair
+    dictionary: Dictionary
+    """That of the run that start_from names."""
     model: ModelT
     task: TrainingTask
     """What a step computes."""
@@ -78,6 +81,7 @@ class Prepared(Generic[SettingsT, ModelT]):
         try:
             self.run.write_config(self.config)
             self.run.write_tokenizers(self.tokenizers, self.direction)
+            self.run.write_dictionary(self.dictionary)
             self.run.write_metrics(self.record)
         except OSError:
             # Otherwise the same command could not be run again.
@@ -206,6 +210,7 @@ def prepare(
         settings=settings,
         direction=kind.direction(settings),
         tokenizers=tokenizers,
+        dictionary=NO_DICTIONARY if start is None else start.directory.dictionary,
         model=model,
         task=kind.task(settings, model),
         validations=kind.validations(run, settings, tokenizers, model, examples),

@@ -25,6 +25,7 @@ from nmt.decoding.translator import TranslatedLine, Translation, Translator
 from nmt.errors import Mistake, report
 from nmt.exports.engine_choice import Chosen
 from nmt.pace import Pace
+from nmt.text.dictionary import NO_DICTIONARY, Dictionary
 from nmt.text.lines import text_lines
 
 RUN = SimpleNamespace(direction=Direction("en", "vi"))
@@ -35,7 +36,7 @@ class Upper(Translator):
     """Streams as a translator does, but translates into capitals."""
 
     def __init__(self) -> None:
-        pass
+        self.dictionary = NO_DICTIONARY
 
     def _translate(self, lines: Any, **_: Any) -> tuple[list[TranslatedLine], None]:
         ranked = [
@@ -57,6 +58,7 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
     config |= {
         "format": "text",
         "prefixes": None,
+        "dictionary": None,
         "document": False,
         "minimum_bayes_risk": False,
         "verbatim": False,
@@ -205,6 +207,23 @@ def test_prefixes_come_from_a_file_line_by_line(job: Job, tmp_path: Path, monkey
         translated(job, b"a\nb\nc\nd\n", monkeypatch)
     with pytest.raises(Mistake, match="prefixes has more lines than standard input"):
         translated(job, b"a\nb\n", monkeypatch)
+
+
+def test_a_dictionary_comes_from_a_file(job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    received: list[Dictionary] = []
+
+    def build(*_: object, dictionary: Dictionary, **__: object) -> Upper:
+        received.append(dictionary)
+        return Upper()
+
+    monkeypatch.setattr(nmt.commands.translate, "engine_translator", build)
+    (tmp_path / "words.tsv").write_text("soup\tsúp\n", encoding="utf-8")
+    translated(changed(job, dictionary=str(tmp_path / "words.tsv")), b"soup\n", monkeypatch)
+    assert [dictionary.translations for dictionary in received] == [{"soup": "súp"}]
+    with pytest.raises(Mistake, match=r"dictionary is .*missing\.tsv, which does not exist; check the path"):
+        translated(changed(job, dictionary=str(tmp_path / "missing.tsv")), b"soup\n", monkeypatch)
+    with pytest.raises(Mistake, match=r"verbatim=true reads every line as it is, without a dictionary: leave out one"):
+        changed(job, dictionary="words.tsv", verbatim=True)
 
 
 @pytest.mark.parametrize("bad", [1, 2, 3, 6, 11])

@@ -222,6 +222,7 @@ def test_an_empty_file_becomes_an_empty_file(tmp_path: Path) -> None:
         ({"search.beam_size": 5}, "whose job was started with search.beam_size=1, not 5: use the same value again"),
         ({"part_lines": 3}, "whose job was started with shard_lines=4, not 3"),
         ({"verbatim": True}, "whose job was started with verbatim=null, not true"),
+        ({"dictionary": "d"}, "whose job was started with a different dictionary: use the same one again"),
         ({"name": "other.vi"}, "whose job translates .*in.en, which is not in input: name the same files again"),
     ],
 )

@@ -21,6 +21,7 @@ from nmt.decoding.segments import split_line
 from nmt.decoding.translator import TranslatedLine, Translation, Translator, batches_by_length
 from nmt.errors import CheckFailed, Mistake
 from nmt.models.embeddings import with_rows_of_length
+from nmt.text.dictionary import Dictionary
 from nmt.text.tokenizer import EOS, Tokenizer, TokenizerPair, train_tokenizer
 
 WORDS = [
@@ -363,6 +364,21 @@ def test_met_all_capitals() -> None:
     subject = Translator(bind(search, Echo(tokenizer.size)), TokenizerPair(tokenizer, tokenizer))
     assert subject.translate(["BIG DOG SITS THERE. RED CAT RUNS OFTEN!"]) == ["BIG DOG SITS THERE. RED CAT RUNS OFTEN!"]
     assert [tokenizer.decode(ids) for ids in search.sources] == ["Big dog sits there. Red cat runs often!"]
+
+
+def test_words_are_replaced_after_capitals_and_without_markers() -> None:
+    kept = [" ".join(WORDS)] * 2 + [" ".join(WORDS).title()]
+    tokenizer = Tokenizer(train_tokenizer(kept, kind="bpe", size=331, character_coverage=1.0))
+    pair, search = TokenizerPair(tokenizer, tokenizer), Recording()
+    subject = Translator(
+        bind(search, Echo(tokenizer.size)), pair, dictionary=Dictionary({"cat": "dog", "big dog": "the cat"})
+    )
+    lines = ["BIG DOG SITS THERE. RED CAT RUNS OFTEN!", "2. Cat runs 😀", "123"]
+    assert subject.translate(lines) == ["THE CAT SITS THERE. RED DOG RUNS OFTEN!", "2. Dog runs 😀", "123"]
+    assert [tokenizer.decode(ids) for ids in search.sources] == [
+        "The cat sits there. Red dog runs often!",
+        "Dog runs",
+    ]
 
 
 def test_unknown_characters_are_those_that_the_model_has_to_translate(tokenizers: TokenizerPair) -> None:

@@ -73,6 +73,18 @@ def test_every_command_reads_it_as_the_run(run: Path, small: Path) -> None:
     assert isinstance(nmt.load(small, precision="int8").translate(LINES)[0], str)
 
 
+def test_its_dictionary_goes_with_it(run: Path, job: Callable[..., Job], tmp_path: Path) -> None:
+    """To a copy, and to a run that starts from it; training again without it removes it."""
+    (run / "dictionary.tsv").write_text("six\tone two\n", encoding="utf-8")
+    copy = tmp_path / "copy"
+    export(job("export", run_dir="run", format="run", out=str(copy), quantization="int8"))
+    assert nmt.load(copy).translate(["six"]) == nmt.load(copy).translate(["one two"], verbatim=True)
+    train(job("train", start_from=str(copy), run_dir="tuned", trainer__max_steps=1))
+    assert Path("tuned/dictionary.tsv").read_text(encoding="utf-8") == "six\tone two\n"
+    train(job("train", run_dir="tuned", overwrite="true", trainer__max_steps=1))
+    assert not Path("tuned/dictionary.tsv").exists()
+
+
 def test_training_starts_from_it(small: Path, job: Callable[..., Job]) -> None:
     train(job("train", start_from=str(small), run_dir="tuned", trainer__max_steps=1, optimizer__lr=1e-9))
     before, after = (load_run(Path(name), "cpu").model.state_dict() for name in ("small", "tuned"))

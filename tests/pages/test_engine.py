@@ -42,6 +42,7 @@ from nmt.runs.load import LoadedRun, load_run
 from nmt.runs.weights import in_8_bits
 from nmt.serving.questions import ChangeOfAttention
 from nmt.text import BOS, EOS, PAD, Tokenizer, TokenizerPair, normalize, train_tokenizer
+from nmt.text.dictionary import Dictionary
 from nmt.text.lines import iter_lines
 
 # Annotations are checked where these functions are tested themselves.
@@ -436,6 +437,26 @@ def test_words_that_never_occurred_in_training_are_those_of_the_server(
         [found] = answers(page, run, [("translate", {"text": text, "beam_size": 1})])
         assert found["unknown_words"] == unknown_words(run, text)
         assert bool(found["unknown_words"]) == (0 < len(stored) < len(words))
+
+
+def test_words_of_the_dictionary_are_replaced_as_on_the_server(page: Any, base: LoadedRun, tmp_path: Path) -> None:
+    texts = [
+        "“Hot-dog soup”, 'soup' (soup) ٣soup 𐐨𐐨 soup.",
+        "Soup hot  dog Hot dog hot dog",
+        "mother-in-law mother’s ① Ⅷ họ",
+    ]
+    words = {"soup": "súp", "hot dog": "xúc xích nóng", "hot-dog": "xúc xích", "mother-in-law": "mẹ vợ", "họ": "they"}
+    run = base._replace(directory=RunDirectory(tmp_path))
+    run.directory.write_dictionary(Dictionary({**words, "constructor": "thợ xây", "𐐨𐐨": "x", "Ⅷ": "8"}))
+    near = [*"@./\\#&=?%:~+-_2é²Ⅷ,;…(“'’ ", "'a", "a'", "://", ". ", ".a", ": ", "::"]
+    around = [*(f"{beside}soup" for beside in near), *(f"soup{beside}" for beside in near)]
+    typed = [normalize(line) for line in (*texts, "Soup and hot dog", "constructor toString", *around)]
+    asked = [(what, {"text": line, "beam_size": 1}) for line in typed for what in ("translate", "attend")]
+    answered = answers(page, run, asked)
+    for line, found, attended in zip(typed, answered[::2], answered[1::2], strict=True):
+        assert [tuple(pair) for pair in found["dictionary_words"]] == run.directory.dictionary.found(line), line
+        source = run.tokenizers.source.encode(run.source_text(line))
+        assert attended["maps"]["cross"]["columns"] == [*run.tokenizers.source.pieces(source), "</s>"]
 
 
 @pytest.mark.soak

@@ -6,10 +6,13 @@ from random import Random
 import pytest
 
 from nmt.errors import Mistake
+from nmt.text.dictionary import Dictionary
 from scripts.studies.dictionary import (
     Entry,
     Exchanger,
+    Replacer,
     Segmenter,
+    dictionary_table,
     inflected,
     insert_words,
     most_used,
@@ -156,3 +159,44 @@ def test_a_file_of_another_format_is_refused(tmp_path):
     words.write_text("động lực\tmotivation\tnoun\t0\nđộng lực\tmotivation\n", encoding="utf-8")
     with pytest.raises(Mistake, match=r"words\.tsv, line 2: expected a word, .*; make the file with the command read"):
         stored_entries(words, None)
+
+
+RARE = [
+    Entry("súp", "soup", "noun", 0),
+    Entry("canh", "soup", "noun", 1),
+    Entry("gia cầm", "poultry", "noun", 0),
+    Entry("nhìn", "to see", "verb", 0),
+    Entry("hạt giống", "seed", "noun", 0),
+    Entry("sủa", "to bark", "verb", 0),
+    Entry("mèo", "cat", "noun", 0),
+]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "replaced"),
+    [
+        ("The soup is hot.", "Súp thì nóng.", "The súp is hot."),
+        ("Soups and poultry", "Các loại canh và gia cầm", "Canh and gia cầm"),
+        ("The dog barked at the cat.", "Con chó sủa con mèo.", "The dog sủa at the cat."),
+        ("The soup is hot.", "Cháo thì nóng.", None),
+    ],
+)
+def test_rare_words_are_replaced_by_the_word_of_the_other_line(source, target, replaced):
+    """A cat is frequent; each other word is replaced with a probability of 0.8."""
+    replacer = Replacer(RARE, Counter(cat=40), Random(1))
+    results = Counter(replacer.replaced(source, target) for _ in range(200))
+    assert results.most_common(1)[0][0] == replaced
+    assert all(result is None or len(result.split()) >= len(source.split()) for result in results)
+
+
+def test_a_table_has_the_most_used_translation_of_rare_words_and_their_forms():
+    text = ["súp"] * 30 + ["canh"] * 90 + ["gia cầm", "hạt giống"] * 5 + ["nhìn", "sủa", "mèo"] * 40
+    table = dictionary_table(RARE, text, Counter(cat=3, see=2, barking=3), fewer_than=3)
+    assert table == {
+        **dict.fromkeys(("bark", "barked", "barks"), "sủa"),
+        **dict.fromkeys(("poultry", "poultries"), "gia cầm"),
+        **dict.fromkeys(("see", "seeing", "sees"), "nhìn"),  # "seed" is a word of its own
+        **dict.fromkeys(("seed", "seeds"), "hạt giống"),
+        **dict.fromkeys(("soup", "soups"), "súp"),
+    }
+    assert Dictionary(table).replaced("Poultry soup") == "Gia cầm súp"

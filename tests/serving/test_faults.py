@@ -55,6 +55,16 @@ def test_a_loaded_run_is_served_while_its_folder_is_damaged_or_gone(
     assert gallery.outdated == {"run"}
 
 
+def test_a_changed_dictionary_is_read_at_the_next_request(changed: tuple[Gallery, Path]) -> None:
+    gallery, run = changed
+    assert gallery.load("run").source_text("six") == "six"
+    (run / "dictionary.tsv").write_text("six\tone two\n", encoding="utf-8")
+    assert gallery.load("run").source_text("six") == "one two"
+    (run / "dictionary.tsv").write_text("six\n", encoding="utf-8")
+    assert gallery.load("run").source_text("six") == "one two"
+    assert gallery.outdated == {"run"}
+
+
 def test_a_run_that_is_dropped_from_memory_is_no_longer_outdated(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

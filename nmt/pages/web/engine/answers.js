@@ -9,6 +9,7 @@ import { EOS, force, makeModel, read } from "./models/model.js";
 import { Simd } from "./models/simd.js";
 import { Weights } from "./models/weights.js";
 import { search } from "./search/beam.js";
+import { Dictionary } from "./text/dictionary.js";
 import { normalize } from "./text/normalize.js";
 import { Tokenizer } from "./text/tokenizer.js";
 import { unknownWords } from "./text/unknown_words.js";
@@ -32,6 +33,7 @@ import { unknownWords } from "./text/unknown_words.js";
  * @property {object} description
  * @property {Example[]} examples
  * @property {string | null} known_words those of its training sources, case-folded; null if they are not known
+ * @property {Record<string, string>} dictionary translations of words and phrases, which the model reads in their place
  */
 /** A sentence to try, with the links of its words if they are known. @typedef {import("./interface.js").Example & { sure?: number[][], possible?: number[][] }} Example */
 /** A question, with the fields of all methods. @typedef {import("./interface.js").Question & { site?: string, layer?: number | null, head?: number | null, row?: number, number?: number, changes?: Change[], method?: string, contrast?: string, guess?: number[][] }} Asked */
@@ -65,6 +67,7 @@ function openRun(stored, vocabularies, random, bytes) {
     lastForced: remembered(),
     source: new Tokenizer(vocabularies[stored.vocabularies.source]),
     target: new Tokenizer(vocabularies[stored.vocabularies.target]),
+    dictionary: new Dictionary(stored.dictionary),
     words: stored.known_words === null ? null : new Set(stored.known_words.split(" ")),
     model: makeModel(new Weights(bytes, stored.tensors), stored.structure),
   };
@@ -91,9 +94,13 @@ export function openFile(file) {
   return new Map(runs.map((/** @type {StoredRun} */ stored) => /** @type {[string, Run]} */ ([stored.name, openRun(stored, vocabularies, random, bytes)])));
 }
 
+/** What the model reads of a text. @param {Run} run @param {string} text */
+const sourceText = ({ dictionary }, text) => dictionary.replaced(normalize(text));
+
 /** @param {Run} run @param {Asked} question */
-function sourceIds({ stored, source }, { text }) {
-  const ids = source.encode(normalize(text));
+function sourceIds(run, { text }) {
+  const { stored, source } = run;
+  const ids = source.encode(sourceText(run, text));
   if (!ids.length) throw new Refusal("emptySource");
   return within(ids, stored.max_source);
 }
@@ -245,8 +252,15 @@ export const ANSWERS = {
         await pause();
       },
     });
-    const read = normalize(question.text);
-    return { ids: shownIds(first.ids), text: normalize(run.target.decode(first.ids)), score: first.score, unknown_characters: run.source.unknownIn(read), unknown_words: run.words ? unknownWords(run.words, read) : [] };
+    const text = normalize(question.text);
+    return {
+      ids: shownIds(first.ids),
+      text: normalize(run.target.decode(first.ids)),
+      score: first.score,
+      unknown_characters: run.source.unknownIn(run.dictionary.replaced(text)),
+      unknown_words: run.words ? unknownWords(run.words, run.dictionary.removed(text)) : [],
+      dictionary_words: run.dictionary.found(text),
+    };
   },
 
   async line(run, question, _, pause) {

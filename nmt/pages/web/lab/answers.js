@@ -23,7 +23,7 @@ const NONE = { intact: null, forced: null, changed: null, other: null, reading: 
 export const answers = { ...NONE };
 /** The search for the question `asked`. @typedef {import("../engine/interface.js").Found & { asked: string, steps: import("../engine/interface.js").Hypothesis[][] }} Search */
 /** @type {Search} */
-const NO_SEARCH = { asked: "", steps: [], ids: [], text: "", score: 0, unknown_characters: "", unknown_words: [] };
+const NO_SEARCH = { asked: "", steps: [], ids: [], text: "", score: 0, unknown_characters: "", unknown_words: [], dictionary_words: [] };
 /** @type {Search} */
 export const search = { ...NO_SEARCH };
 

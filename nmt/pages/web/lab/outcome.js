@@ -104,13 +104,14 @@ function mattered(intact, forced) {
   return label(name, total, quoted(intact.pieces[worst]), most, timesOf(change));
 }
 
-/** Names the words and characters of the sentence that the run never saw in training. */
+/** Names the words and characters of the sentence that the run never saw in training, and those that its dictionary replaces. */
 function showUnknown() {
-  const { unknown_words: words, unknown_characters: unknown } = search;
+  const { unknown_words: words, unknown_characters: unknown, dictionary_words: replaced } = search;
   const characters = [...unknown].filter((character) => !words.some((word) => word.includes(character)));
   const list = (/** @type {string[]} */ texts) => texts.slice(0, 8).map(quoted).join(", ");
   element.unknown.textContent = [
     words.length ? label(words.length === 1 ? "unknownWord" : "unknownWords", list(words)) : "", characters.length ? label("unknownCharacters", list(characters)) : "",
+    replaced.length ? label("dictionaryWords", replaced.slice(0, 8).map(([word, translation]) => `${quoted(word)} → ${quoted(translation)}`).join(", ")) : "",
   ].filter(Boolean).join(" ");
   element.unknown.hidden = !element.unknown.textContent;
   const from = runNamed(state.run), opposite = from && oppositeOf(from);

@@ -1,0 +1,104 @@
+"""The dictionary whose translations a model reads in place of source words."""
+
+from pathlib import Path
+
+import pytest
+
+from nmt.errors import Mistake
+from nmt.text.dictionary import NO_DICTIONARY, Dictionary
+
+WORDS = Dictionary(
+    {
+        "soup": "súp",
+        "ice cream": "kem",
+        "ice": "đá",
+        "mother-in-law": "mẹ vợ",
+        "Turner": "Turner (họa sĩ)",
+        "attention": "chú ý",
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "replaced"),
+    [
+        ("The soup is hot.", "The súp is hot."),
+        ("“Soup, soup!”", "“Súp, súp!”"),
+        ("My ice cream, not ice, ice  cream", "My kem, not đá, đá  cream"),
+        ("My mother-in-law’s soup…soup", "My mother-in-law’s súp…súp"),
+        ("My mother-in-law eats 'soup' (soup): soup; soup.", "My mẹ vợ eats 'súp' (súp): súp; súp."),
+        ("Ice cream and Ice", "Kem and Ice"),
+        ("A turner met Turner.", "A turner met Turner (họa sĩ)."),
+        ("The Soup is called SOUP.", "The Soup is called SOUP."),
+        ("soup.py soup_2 soup3 /soup soup/ a.soup soups soup-like @soup soup's", None),
+        ("http://soup.org/soup?soup=soup&soup#soup soup@soup.com soup:80 100%soup", None),
+        ("", ""),
+    ],
+)
+def test_whole_words_are_replaced(text: str, replaced: str | None) -> None:
+    assert WORDS.replaced(text) == (text if replaced is None else replaced)
+
+
+def test_an_empty_dictionary_changes_nothing() -> None:
+    assert not NO_DICTIONARY
+    assert NO_DICTIONARY.replaced("The soup is hot.") == "The soup is hot."
+
+
+def test_what_is_replaced_is_named_once() -> None:
+    text = "Ice cream, soup, ice and soup"
+    assert WORDS.found(text) == [("Ice cream", "Kem"), ("soup", "súp"), ("ice", "đá")]
+    assert WORDS.removed(text) == " ,  ,   and  "
+
+
+def test_of_two_dictionaries_the_second_wins() -> None:
+    both = WORDS | Dictionary({"soup": "canh", "hot": "nóng"})
+    assert both.replaced("The soup is hot, with ice.") == "The canh is nóng, with đá."
+    assert WORDS.replaced("soup") == "súp"
+
+
+def test_a_table_is_read_back(tmp_path: Path) -> None:
+    path = tmp_path / "dictionary.tsv"
+    path.write_text(WORDS.table(), encoding="utf-8")
+    again = Dictionary.load(path)
+    assert again.translations == WORDS.translations
+    assert again.digest == WORDS.digest != NO_DICTIONARY.digest
+
+
+def test_a_file_is_normalized(tmp_path: Path) -> None:
+    path = tmp_path / "words.tsv"
+    path.write_bytes("\ufeffcafe\u0301 \tca\u0300  phe\u0302\r\n".encode())
+    assert Dictionary.load(path).translations == {"café": "cà phê"}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("soup\tsúp\nhot nóng\n", r"line 2: expected a word or phrase, a tab and its translation\.$"),
+        ("soup\tsúp\tcanh\n", r"line 1: expected a word or phrase, a tab and its translation\.$"),
+        ("soup\t \n", r"line 1: expected a word or phrase"),
+        ("\n", r"line 1: expected a word or phrase"),
+        ("C++\tC++\n", r"line 1: 'C\+\+' is not a word or a phrase of words; use letters, hyphens and apostrophes"),
+        ("a, b\tx\n", r"line 1: 'a, b' is not a word or a phrase of words"),
+        ("soup\tsúp\nhot\tnóng\nsoup\tcanh\n", r"line 3: 'soup' is already in line 1; keep one translation of it\.$"),
+        ("", r"words\.tsv is empty; use a file with at least one line\.$"),
+    ],
+)
+def test_other_files_are_refused_with_the_line(tmp_path: Path, content: str, message: str) -> None:
+    path = tmp_path / "words.tsv"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(Mistake, match=message):
+        Dictionary.load(path)
+
+
+def test_a_huge_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "words.tsv"
+    with path.open("wb") as file:
+        file.truncate(2**23 + 1)
+    with pytest.raises(Mistake, match=r"has 8,388,609 bytes, but such a file never has more than 8,388,608"):
+        Dictionary.load(path)
+
+
+def test_time_grows_with_the_length_of_the_text() -> None:
+    """A word that is not whole is not tried again at each of its letters; quadratic time would take an hour."""
+    assert WORDS.replaced("a" * 1_000_000 + "@") == "a" * 1_000_000 + "@"
+    assert WORDS.replaced("a-" * 500_000) == "a-" * 500_000
