@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import math
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -389,6 +390,10 @@ def test_runs_with_different_dictionaries_do_not_translate_together(with_diction
 
 
 def test_a_damaged_dictionary_is_refused_when_a_run_is_loaded(with_dictionary: Path) -> None:
-    (with_dictionary / "dictionary.tsv").write_text("six\n", encoding="utf-8")
+    file = with_dictionary / "dictionary.tsv"
+    file.write_text("six\n", encoding="utf-8")
     with pytest.raises(Mistake, match=r"with/dictionary\.tsv, line 1: expected a word or phrase, a tab"):
+        nmt.load(with_dictionary, device="cpu")
+    os.truncate(file, 2**23 + 1)
+    with pytest.raises(Mistake, match=r"dictionary\.tsv has 8,388,609 bytes, but such a file never has more than"):
         nmt.load(with_dictionary, device="cpu")

@@ -43,7 +43,8 @@ text.**
 
 _READING = (
     "The exported model reads every line as it is. Unless `verbatim=true` is set, `nmt.translate` copies numbers, "
-    "addresses, list markers and emoji, and reads capitals in sentence case."
+    "addresses, list markers and emoji, reads capitals in sentence case, and replaces the words of the run's "
+    "dictionary."
 )
 
 

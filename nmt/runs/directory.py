@@ -32,6 +32,7 @@ _WORDS, _DICTIONARY = "source_words.txt", "dictionary.tsv"
 _MASKING = "masking"
 _LARGEST_TOKENIZER = 2**27  # bytes; a million pieces need a quarter of it
 _MOST_WORD_BYTES = 2**23  # about 800,000 words; the lab keeps them in memory
+_MOST_DICTIONARY_BYTES = 2**23  # about 400,000 words; servers and pages keep them in memory
 _FOLDERS = ("checkpoints", "logs", "evaluation", "probes", "exports")
 
 
@@ -300,7 +301,11 @@ class RunDirectory:
         Raises Mistake if the file cannot be used.
         """
         file = self.path / _DICTIONARY
-        return Dictionary.load(file) if os.path.lexists(file) else NO_DICTIONARY
+        if not os.path.lexists(file):
+            return NO_DICTIONARY
+        if file.is_file():
+            check_size(file, _MOST_DICTIONARY_BYTES, "Keep the words that matter most.")
+        return Dictionary.load(file)
 
     def write_dictionary(self, dictionary: Dictionary) -> None:
         """Writes dictionary.tsv, unless the dictionary is empty."""

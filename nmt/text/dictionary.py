@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nmt.errors import Mistake
-from nmt.files import check_size
 from nmt.text.lines import iter_lines
 from nmt.text.normalize import normalize
 
-_MOST_BYTES = 2**23  # pages and servers keep it in memory
 # Letters, with hyphens and apostrophes between them.
 _WORD = r"[^\W\d_]+(?:[-'’][^\W\d_]+)*"
 # Not a part of a longer word, an identifier, a path or an address: soup's, soup_2, soup.py, a/soup, ?dish=soup.
@@ -49,8 +47,6 @@ class Dictionary:
 
         Raises Mistake, with the number of the line, for a line of any other form and a repeated word.
         """
-        if path.is_file():
-            check_size(path, _MOST_BYTES)
         lines: dict[str, int] = {}
         translations: dict[str, str] = {}
         for number, line in enumerate(iter_lines(path), start=1):

@@ -25,7 +25,6 @@ from nmt.ranks import rank
 from nmt.runs.directory import RunDirectory
 from nmt.runs.record import training_record
 from nmt.text import TokenizerPair
-from nmt.text.dictionary import NO_DICTIONARY, Dictionary
 from nmt.training.extensions import check_extensions
 from nmt.training.kind import ModelT, TrainingKind
 from nmt.training.limits import steps_of_training
@@ -52,8 +51,6 @@ class Prepared(Generic[SettingsT, ModelT]):
     direction: Direction | None
     """None for masked pretraining, which has one vocabulary and no translation."""
     tokenizers: TokenizerPair
-    dictionary: Dictionary
-    """That of the run that start_from names."""
     model: ModelT
     task: TrainingTask
     """What a step computes."""
@@ -81,7 +78,6 @@ class Prepared(Generic[SettingsT, ModelT]):
         try:
             self.run.write_config(self.config)
             self.run.write_tokenizers(self.tokenizers, self.direction)
-            self.run.write_dictionary(self.dictionary)
             self.run.write_metrics(self.record)
         except OSError:
             # Otherwise the same command could not be run again.
@@ -173,6 +169,13 @@ def prepare(
     elif start is not None:
         logger.info("The tokenizers come from %s", start.directory.path)
         tokenizers = inherited_tokenizers(start, kind.direction(settings))
+        if start.directory.dictionary:
+            logger.info(
+                "The dictionary of %s is not taken over, because the new training text may have its words: copy "
+                "dictionary.tsv to %s if the new run should read it",
+                start.directory.path,
+                run.path,
+            )
     else:
         # A resumed run comes here if it was killed while it wrote its first files; its configuration has the size that
         # its corpus supports.
@@ -210,7 +213,6 @@ def prepare(
         settings=settings,
         direction=kind.direction(settings),
         tokenizers=tokenizers,
-        dictionary=NO_DICTIONARY if start is None else start.directory.dictionary,
         model=model,
         task=kind.task(settings, model),
         validations=kind.validations(run, settings, tokenizers, model, examples),

@@ -90,14 +90,6 @@ def test_other_files_are_refused_with_the_line(tmp_path: Path, content: str, mes
         Dictionary.load(path)
 
 
-def test_a_huge_file_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "words.tsv"
-    with path.open("wb") as file:
-        file.truncate(2**23 + 1)
-    with pytest.raises(Mistake, match=r"has 8,388,609 bytes, but such a file never has more than 8,388,608"):
-        Dictionary.load(path)
-
-
 def test_time_grows_with_the_length_of_the_text() -> None:
     """A word that is not whole is not tried again at each of its letters; quadratic time would take an hour."""
     assert WORDS.replaced("a" * 1_000_000 + "@") == "a" * 1_000_000 + "@"
