@@ -18,17 +18,21 @@ import nmt
 from nmt.cli.compose import configuration
 from nmt.commands.compare import compare
 from nmt.commands.evaluate import evaluate
+from nmt.commands.export_attention import export_attention
 from nmt.commands.score import score
 from nmt.commands.train import train
 from nmt.config.job import Job
 from nmt.errors import Mistake
 from nmt.evaluation.scores import sentence_chrf
 from nmt.insight.interventions import Intervention
+from nmt.maps.map_files import MapFolder
 from nmt.run import Run
 from nmt.runs.load import load_run, load_runs
 from nmt.runs.memory import OutOfMemory
 from nmt.runs.precision import with_precision
+from nmt.runs.search import build_translator
 from nmt.scoring.forced_scores import log_probs
+from nmt.text.dictionary import Dictionary
 
 LINES = ["one two.", "", "three four five."]
 
@@ -369,22 +373,64 @@ def with_dictionary(here: Path, tmp_path: Path) -> Path:
 def test_a_dictionary_replaces_words_in_what_the_model_reads(run: Run, with_dictionary: Path) -> None:
     ours = nmt.load(with_dictionary, device="cpu")
     typed, read = ["Six three.", "five six"], ["One two three.", "five one two"]
+    assert run.score(typed, ["một", "hai"]) != run.score(read, ["một", "hai"])
     assert ours.translate(typed) == run.translate(read)
     assert ours.n_best(typed, n_best=2) == run.n_best(read, n_best=2)
     assert ours.translate(typed, prefixes=["một", ""]) == run.translate(read, prefixes=["một", ""])
     assert ours.score(typed, ["một", "hai"]) == run.score(read, ["một", "hai"])
     for map_of in (lambda of, lines: of.attend(lines), lambda of, lines: of.attribute(lines)):
         mine, other = map_of(ours, typed), map_of(run, read)
-        assert [m["cross"].columns for m in mine if "cross" in m] == [m["cross"].columns for m in other if "cross" in m]
+        columns = [[item.columns for item in of_line] for of_line in mine]
+        assert any(columns)
+        assert columns == [[item.columns for item in of_line] for of_line in other]
     changes = [Intervention(temperature=3.0)]
     assert ours.intervene(typed[0], changes).changed.text == run.intervene(read[0], changes).changed.text
     assert ours.translate(typed, verbatim=True) == run.translate(typed, verbatim=True)
 
 
-def test_runs_with_different_dictionaries_do_not_translate_together(with_dictionary: Path, here: Path) -> None:
-    message = (
-        r"with and a cannot translate together: their dictionary\.tsv differ; copy one of them to the other folder"
+def test_scores_know_whether_a_dictionary_was_used(with_dictionary: Path, here: Path, tmp_path: Path) -> None:
+    (tmp_path / "in.en").write_text("six three.\nfive six\n", encoding="utf-8")
+    (tmp_path / "in.vi").write_text("một hai\nba\n", encoding="utf-8")
+    files = {"source": str(tmp_path / "in.en"), "reference": str(tmp_path / "in.vi")}
+    records = {}
+    for folder in (Path("a"), with_dictionary):
+        for verbatim in (False, True):
+            evaluate(job("evaluate", run_dir=str(folder), verbatim=verbatim, **files))
+            [file] = (folder / "evaluation" / "files").rglob("scores.json")
+            records[folder.name, verbatim] = json.loads(file.read_text(encoding="utf-8"))
+            shutil.rmtree(folder / "evaluation" / "files")
+    dictionary = load_run(with_dictionary, "cpu").dictionary
+    assert records["with", False]["dictionary_sha256"] == dictionary.digest
+    assert [name for name, record in records.items() if "dictionary_sha256" in record] == [("with", False)]
+    assert records["with", False]["perplexity"] != records["a", False]["perplexity"]
+    assert records["with", True]["perplexity"] == records["a", True]["perplexity"]
+    assert records["with", False]["made_with"] != records["a", False]["made_with"]
+
+
+def test_maps_alignments_and_ablations_read_the_dictionary(with_dictionary: Path, run: Run, tmp_path: Path) -> None:
+    ours = nmt.load(with_dictionary, device="cpu")
+    mine, other = (
+        of.ablate([line], ["một hai"], ways=["off"]).intact.log_prob for of, line in ((ours, "six"), (run, "one two"))
     )
+    assert mine == other
+    (tmp_path / "in.en").write_text("six three.\n", encoding="utf-8")
+    export_attention(
+        job("export_attention", run_dir=str(with_dictionary), input=str(tmp_path / "in.en"), out=str(tmp_path / "maps"))
+    )
+    [sentence] = MapFolder(tmp_path / "maps").sentences()
+    assert "".join(sentence.source_pieces).replace("\u2581", " ").strip() == "one two three."
+
+
+def test_your_own_words_take_precedence(run: Run, with_dictionary: Path) -> None:
+    stored = nmt.load(with_dictionary, device="cpu").runs[0]
+    own = Dictionary({"six": "three", "nine": "four"})
+    translator = build_translator([stored], dictionary=own)
+    assert translator.translate(["six nine"]) == run.translate(["three four"])
+    assert build_translator([stored], dictionary=own, verbatim=True).translate(["six"]) == run.translate(["six"])
+
+
+def test_runs_with_different_dictionaries_do_not_translate_together(with_dictionary: Path, here: Path) -> None:
+    message = r"with and a cannot translate together: their dictionaries differ; use the same dictionary\.tsv in both"
     with pytest.raises(Mistake, match=message):
         load_runs(["a", with_dictionary], "cpu")
 

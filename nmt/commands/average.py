@@ -57,7 +57,7 @@ def average(job: Job[AverageSettings]) -> None:
         try:
             out.write_config(run.directory.config())
             out.write_tokenizers(run.tokenizers, run.direction)
-            out.write_dictionary(run.directory.dictionary)
+            out.write_dictionary(run.dictionary)
             out.write_source_words(words or ())
             save_weights(model, out.weights)
             # Last, because a folder with metrics.json counts as a finished run; the scores follow below.
@@ -67,7 +67,7 @@ def average(job: Job[AverageSettings]) -> None:
             raise
         with_plain_weights(model)
         device = choose_device(settings.device)
-        averaged = LoadedRun(out, run.settings, run.tokenizers, model.eval().to(device), device)
+        averaged = run._replace(directory=out, model=model.eval().to(device), device=device)
         remedy = "" if device.type == "cpu" else " device=cpu uses the CPU's."
         with on_out_of_memory(
             lambda: CheckFailed(

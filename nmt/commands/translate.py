@@ -46,6 +46,7 @@ def translate(job: Job[TranslateSettings]) -> None:
     it.
     """
     settings = job.settings
+    _dictionary(settings)  # refused now, before anything is measured or loaded
     if settings.precision == "auto":
         settings = _with_precision(settings)
     if settings.input is None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-from nmt.text.patterns import SENTENCE_END, all_capitals
+from nmt.text.patterns import ADDRESS, SENTENCE_END, all_capitals
 from nmt.text.tokenizer import Tokenizer
 
 # "4)" "(5)" "[6]" "a)" "(b)" "C)", digits drawn as keys, and bullets such as "-" and "•". Not "(I)" or "(A)", which may
@@ -22,16 +22,6 @@ _ORDINALS_WITH_PERIOD = {
     *("bs", "cnr", "cs", "da", "de", "dsb", "et", "eu", "fi", "fo", "gsw", "hr", "hsb", "hu"),
     *("is", "lb", "lv", "nb", "nds", "nn", "no", "pl", "sh", "sk", "sl", "sr", "tr"),
 }
-# Letters of alphabets that put spaces between words. Text in other scripts can follow an address without a space.
-_LETTERS = r"0-9A-Za-z_\u00c0-\u058f\u1e00-\u1fff"
-# Each alternative begins only where a word, or for mail a run of its characters, begins; so the search takes time in
-# proportion to the length of the text.
-_ADDRESS = re.compile(
-    rf"(?<![{_LETTERS}])"
-    rf"(?:(?:https?|ftp)://|mailto:|www\.|(?<![.+-])[{_LETTERS}.+-]+@[{_LETTERS}][{_LETTERS}-]*\.[{_LETTERS}])"
-    r"[!-~\u00a1-\u058f\u1e00-\u1fff]*",
-    re.IGNORECASE,
-)
 _SENTENCE_END = re.compile(f"{SENTENCE_END}$")
 # Characters that change the symbol before them: variation selectors, tags of flags.
 _CHANGES = {*"\ufe0e\ufe0f", *map(chr, range(0xE0020, 0xE0080))}
@@ -75,7 +65,7 @@ def translatable(line: str, tokenizer: Tokenizer, language: str = "") -> Transla
         end -= 1
     start = _first_word(line[:end], language not in _ORDINALS_WITH_PERIOD)
     text = line[start:end]
-    words = [word for word in _ADDRESS.sub("", text).split(" ") if any(map(str.isalpha, word))]
+    words = [word for word in ADDRESS.sub("", text).split(" ") if any(map(str.isalpha, word))]
     if not words:
         return Translatable(line, "", "")
     if all_capitals(text) and (len(words) > 1 or sum(map(str.isalpha, words[0])) >= _FEWEST_LETTERS):

@@ -81,7 +81,7 @@ class Translator:
     workers: with more than one, that many processes search batches in parallel, with the model as it is when they
         start; the model must be on the CPU.
     observe: receives every step of the searches.
-    dictionary: the words of it are replaced in what the model reads.
+    dictionary: its words are replaced by their translations before the model reads a line.
     verbatim: the model reads every line as it is, without the dictionary; otherwise it reads the part that
         `translatable` chooses, which may depend on the code `source_language`, and the rest is copied.
 
@@ -113,7 +113,8 @@ class Translator:
                 f"A search with workers={workers} cannot be observed, because other processes run it: use workers=1."
             )
         self.search, self.tokenizers, self.choose, self.window = search, tokenizers, choose, window
-        self.dictionary, self.verbatim, self.source_language = dictionary, verbatim, source_language
+        self.dictionary = NO_DICTIONARY if verbatim else dictionary
+        self.verbatim, self.source_language = verbatim, source_language
         self.batch_tokens = batch_tokens
         self.max_source_tokens = min(max_source_tokens, search.max_source or max_source_tokens)
         search.algorithm.constraints.check_reachable(self.max_source_tokens)
@@ -408,7 +409,7 @@ class Translator:
         reading = (
             Translatable("", text, "") if prefix else translatable(text, self.tokenizers.source, self.source_language)
         )
-        return reading._replace(text=self.dictionary.replaced(reading.text))
+        return reading._replace(text=self.dictionary.replaced(self.tokenizers.source.respelled(reading.text)))
 
     def _joined(self, reading: Translatable, parts: Sequence[Sequence[Hypothesis]]) -> list[Translation]:
         """The translations of a line: its parts joined rank by rank, with the chosen translation moved to the front."""

@@ -87,7 +87,7 @@ def page_data(runs: Sequence[PageRun], quantization: str) -> bytes:
                 "max_target": run.model.max_target,
                 "description": {**run_description(run), "quantization": quantization},
                 "examples": _examples(run),
-                "dictionary": run.directory.dictionary.translations,
+                "dictionary": run.dictionary.translations,
                 "known_words": None if (words := known_words(run.directory)) is None else " ".join(sorted(words)),
             }
         )

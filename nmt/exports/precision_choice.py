@@ -177,7 +177,7 @@ def _key(runs: Sequence[StoredRun], candidates: Sequence[EngineAndPrecision], co
         (
             file_digest(run.directory.weights),
             tokenizer_hashes(run.tokenizers, run.direction),
-            run.directory.dictionary.digest,
+            run.dictionary.digest,
             run.settings.model,
         )
         for run in runs

@@ -22,7 +22,7 @@ def write_small_run(run: LoadedRun, folder: Path, quantization: str) -> None:
     weights = read_weights(run.directory.weights)
     with system_errors(small.weights):
         save_file(in_8_bits(weights) if quantization == "int8" else weights, small.weights)
-    small.write_dictionary(run.directory.dictionary)
+    small.write_dictionary(run.dictionary)
     small.write_source_words(known_words(run.directory) or ())
     small.write_metrics(run.directory.metrics())
     small.weights.chmod((folder / "config.yaml").stat().st_mode)  # safetensors makes files that only the owner can read

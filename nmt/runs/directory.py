@@ -4,7 +4,6 @@ import hashlib
 import os
 import shlex
 from collections.abc import Collection, Mapping
-from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -101,7 +100,7 @@ class RunDirectory:
         self.results = path if included is None else Path("runs", "included", included)
         self.exports = self.results / "exports"
         self.nonfinite = path / "nonfinite.json"
-        self.words = path / _WORDS
+        self.words, self.dictionary = path / _WORDS, path / _DICTIONARY
         self.logs = path / "logs"
 
     @property
@@ -126,11 +125,8 @@ class RunDirectory:
         return None if best is None else best.get("value")
 
     def state(self) -> tuple[bytes, ...]:
-        """The contents of config.yaml, metrics.json and dictionary.tsv.
-
-        The first two change when a command trains or replaces the run; people change the third.
-        """
-        files = (self.path / name for name in (_CONFIG, _METRICS, _DICTIONARY))
+        """The contents of config.yaml and metrics.json, which change when a command trains or replaces the run."""
+        files = (self.path / name for name in (_CONFIG, _METRICS))
         return tuple(file.read_bytes() for file in files if file.is_file())
 
     def require_finished(self) -> None:
@@ -196,7 +192,6 @@ class RunDirectory:
         others = (self.weights.name, self.nonfinite.name, _METRICS, _JOINT, _WORDS, _DICTIONARY, _CONFIG)
         for name in (*tokenizers, *others):
             (self.path / name).unlink(missing_ok=True)
-        vars(self).pop("dictionary", None)
 
     def write_config(self, config: dict[str, Any]) -> None:
         """Writes the configuration, which marks the run as started."""
@@ -294,24 +289,21 @@ class RunDirectory:
         check_size(self.words, _MOST_WORD_BYTES)
         return frozenset(read_lines(self.words))
 
-    @cached_property
-    def dictionary(self) -> Dictionary:
-        """The words of the source that the model reads in translation; none if the run has no dictionary.tsv.
+    def read_dictionary(self) -> Dictionary:
+        """The words of dictionary.tsv; none if the run does not have this file.
 
         Raises Mistake if the file cannot be used.
         """
-        file = self.path / _DICTIONARY
-        if not os.path.lexists(file):
+        if not os.path.lexists(self.dictionary):
             return NO_DICTIONARY
-        if file.is_file():
-            check_size(file, _MOST_DICTIONARY_BYTES, "Keep the words that matter most.")
-        return Dictionary.load(file)
+        if self.dictionary.is_file():
+            check_size(self.dictionary, _MOST_DICTIONARY_BYTES, "Keep the words that matter most.")
+        return Dictionary.load(self.dictionary)
 
     def write_dictionary(self, dictionary: Dictionary) -> None:
         """Writes dictionary.tsv, unless the dictionary is empty."""
         if dictionary:
-            write_bytes(self.path / _DICTIONARY, dictionary.table().encode())
-            vars(self).pop("dictionary", None)
+            write_bytes(self.dictionary, dictionary.table().encode())
 
     def write_metrics(self, metrics: dict[str, Any]) -> None:
         """Replaces metrics.json."""

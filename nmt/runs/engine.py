@@ -50,7 +50,8 @@ def engine_translator(
     `search` changes the run's search, as in `search_config`; `max_source_tokens` defaults to `longest_source`.
     With `minimum_bayes_risk`, the best translation of a line is the one most similar to the others by chrF. `observe`
     receives every step of a search, if torch computes it. `workers` is the number of processes that search in
-    parallel. `dictionary` is added to the run's own, and wins. With `verbatim`, the model reads every line as it is.
+    parallel. `dictionary` is added to the run's own, and takes precedence. With `verbatim`, the model reads every line
+    as it is, without a dictionary.
 
     Raises Mistake for `minimum_bayes_risk` with a search that finds only one translation, for a min_length that is
     too long for every source, for a search that the engine does not support, and for several workers on a GPU or with
@@ -80,7 +81,7 @@ def engine_translator(
         window=run.context_window,
         workers=workers,
         observe=observe,
-        dictionary=run.directory.dictionary | dictionary,
+        dictionary=run.dictionary | dictionary,
         verbatim=verbatim,
         source_language=run.direction.source,
     )

@@ -30,12 +30,13 @@ from nmt.runs.precision import check_precision, with_precision
 from nmt.runs.reading import StoredRun, context_window, read_run
 from nmt.runs.weights import enough_memory, header_matches, load_weights
 from nmt.text import TokenizerPair
+from nmt.text.dictionary import NO_DICTIONARY, Dictionary
 
 DEVICES = ("auto", "cpu", "cuda")
 
 
 class LoadedRun(NamedTuple):
-    """A run in memory: its settings, tokenizers and model, which is on `device` and in `precision`."""
+    """A run in memory: its settings, tokenizers, dictionary and model, which is on `device` and in `precision`."""
 
     directory: RunDirectory
     settings: RunSettings
@@ -43,6 +44,7 @@ class LoadedRun(NamedTuple):
     model: Seq2Seq
     device: torch.device
     precision: str = "float32"
+    dictionary: Dictionary = NO_DICTIONARY
 
     @property
     def direction(self) -> Direction:
@@ -56,7 +58,7 @@ class LoadedRun(NamedTuple):
     @property
     def stored(self) -> StoredRun:
         """The run without its model."""
-        return StoredRun(self.directory, self.settings, self.tokenizers)
+        return StoredRun(self.directory, self.settings, self.tokenizers, self.dictionary)
 
     def source_text(self, line: str) -> str:
         """What the model reads of a source line; see StoredRun.source_text."""
@@ -99,7 +101,7 @@ def load_run(path: Path, device: str, precision: str = "float32") -> LoadedRun:
     """
     torch_device = choose_device(device)
     check_precision(precision, torch_device)
-    directory, settings, tokenizers = read_run(path)
+    directory, settings, tokenizers, dictionary = read_run(path)
     path = directory.path
     try:
         make(settings.search, Algorithm)
@@ -126,7 +128,7 @@ def load_run(path: Path, device: str, precision: str = "float32") -> LoadedRun:
         raise damaged from error
     with_plain_weights(model)
     model = with_precision(model.eval(), precision, torch_device)
-    return LoadedRun(directory, settings, tokenizers, model, torch_device, precision)
+    return LoadedRun(directory, settings, tokenizers, model, torch_device, precision, dictionary)
 
 
 def save_weights(model: Attending, path: Path) -> None:
@@ -185,8 +187,8 @@ def load_runs(paths: Sequence[str | Path], device: str, precision: str = "float3
                 differ = f"they translate {other.direction} and {first.direction}; use runs with the same direction."
             elif other.context_window != first.context_window:
                 differ = "they read the earlier sentences of a document differently; use runs with the same context."
-            elif other.directory.dictionary.translations != first.directory.dictionary.translations:
-                differ = "their dictionary.tsv differ; copy one of them to the other folder."
+            elif other.dictionary.translations != first.dictionary.translations:
+                differ = "their dictionaries differ; use the same dictionary.tsv in both folders, or in neither."
             else:
                 differ = "their tokenizers differ; train them on the same corpus with the same tokenizer settings."
             raise Mistake(f"{other.directory.path} and {first.directory.path} cannot translate together: {differ}")
@@ -206,4 +208,4 @@ def choose_device(name: str) -> torch.device:
 def _must_agree(run: LoadedRun) -> tuple[object, ...]:
     """What must be equal in all runs of an ensemble."""
     tokenizers = [(tokenizer.model, tokenizer.tone_marks) for tokenizer in run.tokenizers]
-    return run.direction, run.context_window, run.directory.dictionary.translations, *tokenizers
+    return run.direction, run.context_window, run.dictionary.translations, *tokenizers

@@ -12,14 +12,16 @@ from nmt.errors import Mistake
 from nmt.runs.directory import RunDirectory
 from nmt.runs.included import named_run
 from nmt.text import TokenizerPair, normalize
+from nmt.text.dictionary import NO_DICTIONARY, Dictionary
 
 
 class StoredRun(NamedTuple):
-    """A run's directory, settings and tokenizers."""
+    """A run's directory, settings, tokenizers and dictionary."""
 
     directory: RunDirectory
     settings: RunSettings
     tokenizers: TokenizerPair
+    dictionary: Dictionary = NO_DICTIONARY
 
     @property
     def direction(self) -> Direction:
@@ -32,7 +34,7 @@ class StoredRun(NamedTuple):
 
     def source_text(self, line: str) -> str:
         """What the model reads of a source line: the normalized line, with the words of the dictionary replaced."""
-        return self.directory.dictionary.replaced(normalize(line))
+        return self.dictionary.replaced(self.tokenizers.source.respelled(normalize(line)))
 
     def require_context(self, key: str) -> None:
         """Raises Mistake if the run reads no earlier sentences; `key` is the setting that would have no effect."""
@@ -68,5 +70,5 @@ def read_run(path: str | Path) -> StoredRun:
     except Mistake as error:
         raise Mistake(f"{directory.path / 'config.yaml'} cannot be used: {stored_invalid(error)}") from error
     tokenizers = directory.tokenizers(settings.direction, directory.metrics(), settings.tokenizer.tone_marks)
-    directory.dictionary  # noqa: B018  raises Mistake if it cannot be used
-    return StoredRun(directory, settings, tokenizers)
+    dictionary = directory.read_dictionary().respelled(tokenizers.source.respelled, tokenizers.target.respelled)
+    return StoredRun(directory, settings, tokenizers, dictionary)

@@ -17,6 +17,7 @@ from nmt.runs.engine import Engine, engine_translator
 from nmt.runs.forced_batches import forced_log_probs
 from nmt.runs.load import LoadedRun
 from nmt.runs.memory import OutOfMemory, on_out_of_memory
+from nmt.text.dictionary import NO_DICTIONARY, Dictionary
 
 
 def torch_engine(runs: Sequence[LoadedRun]) -> Engine:
@@ -73,6 +74,7 @@ def build_translator(
     observe: Observe | None = None,
     engine: Engine | None = None,
     workers: int = 1,
+    dictionary: Dictionary = NO_DICTIONARY,
     verbatim: bool = False,
 ) -> Translator:
     """The translator of a run, or of several as an ensemble; see `engine_translator`. `engine` replaces the models."""
@@ -85,5 +87,6 @@ def build_translator(
         minimum_bayes_risk=minimum_bayes_risk,
         observe=observe,
         workers=workers,
+        dictionary=dictionary,
         verbatim=verbatim,
     )

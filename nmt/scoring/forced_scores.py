@@ -35,18 +35,20 @@ def log_probs(
     targets: Sequence[str],
     batch_tokens: int = 4096,
     documents: Sequence[Hashable] | None = None,
+    verbatim: bool = False,
 ) -> list[float]:
     """log P(target | source) of each pair of lines, in nats, EOS included; several runs form an ensemble.
 
     If `documents` says which document each line belongs to, the runs also read the earlier pairs of the same document.
-    A pair that is too long for the model gets NaN, with a warning. Raises Mistake if the numbers of lines differ, and
-    CheckFailed if the model computes NaN.
+    With `verbatim`, the dictionary of the runs is not used. A pair that is too long for the model gets NaN, with a
+    warning. Raises Mistake if the numbers of lines differ, and CheckFailed if the model computes NaN.
     """
     if len(sources) != len(targets):
         raise Mistake(f"{len(sources)} sources but {len(targets)} targets: each source needs one target.")
     if documents is not None:
         check_named(documents, len(sources))
-    source_ids = runs[0].tokenizers.source.encode_all([runs[0].source_text(line) for line in sources])
+    read = normalize if verbatim else runs[0].source_text
+    source_ids = runs[0].tokenizers.source.encode_all([read(line) for line in sources])
     target_ids = runs[0].tokenizers.target.encode_all([normalize(line) for line in targets])
     earlier = None
     if documents is not None:

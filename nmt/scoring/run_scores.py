@@ -107,7 +107,12 @@ def score_runs(
     if comet_score:
         scores.append(comet_score(test_set.sources, hypotheses, test_set.references[0]))
     log_probs_of_lines = log_probs(
-        runs, test_set.sources, test_set.references[0], options.batch_tokens, documents=test_set.documents
+        runs,
+        test_set.sources,
+        test_set.references[0],
+        options.batch_tokens,
+        documents=test_set.documents,
+        verbatim=options.verbatim,
     )
     texts = hypotheses, test_set.references, test_set.sources
     result = RunScores(
@@ -181,7 +186,7 @@ def conditions(runs: Sequence[LoadedRun], test_set: TestSet, options: Translatio
         "search_revision": BeamSearch.revision,
         "minimum_bayes_risk": options.minimum_bayes_risk,
         "verbatim": options.verbatim,
-        **({"dictionary_sha256": dictionary.digest} if (dictionary := runs[0].directory.dictionary) else {}),
+        **({"dictionary_sha256": runs[0].dictionary.digest} if runs[0].dictionary and not options.verbatim else {}),
         "batch_tokens": options.batch_tokens,
         "max_source_tokens": options.max_source_tokens or longest_source(runs[0].settings),
         "device": runs[0].device.type,

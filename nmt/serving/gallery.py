@@ -33,9 +33,9 @@ class _Loaded(NamedTuple):
 
 
 def _state(run: RunDirectory) -> tuple[Any, ...]:
-    """What changes when a run is replaced, even if somebody copies only its weights."""
-    weights = run.weights.stat() if run.weights.is_file() else None
-    return run.state(), weights and (weights.st_size, weights.st_mtime_ns)
+    """What changes when a run is replaced, even if somebody copies only its weights, or changes its dictionary."""
+    statuses = [file.stat() if file.is_file() else None for file in (run.weights, run.dictionary)]
+    return run.state(), *(status and (status.st_size, status.st_mtime_ns) for status in statuses)
 
 
 _SECONDS_TO_RETRY = 2.0

@@ -67,7 +67,7 @@ def searched(service: Service, question: StreamQuestion) -> Streamed:
             "score": round(best.score, DIGITS),
             "unknown_characters": unknown_characters(run.source_text(question.text), run.tokenizers.source),
             "unknown_words": unknown_words(run, question.text),
-            "dictionary_words": run.directory.dictionary.found(normalize(question.text)),
+            "dictionary_words": run.dictionary.found(run.tokenizers.source.respelled(normalize(question.text))),
         }
 
     return action

@@ -1,22 +1,28 @@
-"""A dictionary that a model reads: rare words of the source are replaced by their translation, which it copies.
+"""A dictionary for a model: words of the source are replaced by their translations, which the model copies.
 
 After Song et al. (2019) and the variant "replace" of Dinu et al. (2019). "The soup is hot." becomes "The súp is hot."
 """
 
 import hashlib
 import re
-from collections.abc import Mapping
+import unicodedata
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from nmt.errors import Mistake
 from nmt.text.lines import iter_lines
 from nmt.text.normalize import normalize
+from nmt.text.patterns import ADDRESS
 
 # Letters, with hyphens and apostrophes between them.
 _WORD = r"[^\W\d_]+(?:[-'’][^\W\d_]+)*"
-# Not a part of a longer word, an identifier, a path or an address: soup's, soup_2, soup.py, a/soup, ?dish=soup.
-_WHOLE_WORD = re.compile(rf"(?<![\w@./\\#&=?%:~+-])(?<!\w['’]){_WORD}(?![\w@/\\=%~+-]|['’]\w|[.:]\w|://)")
+# Not a part of a longer word, an identifier, a path or a tag: soup's, soup_2, soup.py, a/soup, <soup>, ?dish=soup.
+_WHOLE_WORD = re.compile(
+    rf"(?<![\w@/\\#&=?%:~+<{{$])(?<!(?<!\.)\.)(?<!(?<!-)-)(?<!\w['’]){_WORD}"
+    r"(?![\w@/\\=%~+>}]|-(?!-)|['’]\w|[.:?&#]\w|://)"
+)
 _KEY = re.compile(rf"{_WORD}(?: {_WORD})*")
 
 
@@ -29,17 +35,22 @@ class Replacement(NamedTuple):
 
 
 class Dictionary:
-    """Source words and phrases with the translations that a model reads in their place.
+    """Source words and phrases with the translations that replace them.
 
-    A word or phrase in small letters also stands for itself with a capital at the beginning of a text, and its
-    translation then begins with a capital. Otherwise capitals must agree, so that Baker remains a name. Of several
-    phrases that begin with the same word, the longest is replaced. Parts of longer words, of identifiers and of
+    An entry in lower case also matches a text that begins with it and a capital; its translation then begins with a
+    capital. Otherwise capitals must agree, so that names inside a text remain. Of several phrases that begin with the
+    same word, the longest is replaced. Both apostrophes are equal. Parts of longer words, of identifiers and of
     addresses are left as they are.
     """
 
     def __init__(self, translations: Mapping[str, str]) -> None:
-        self.translations = dict(translations)
-        self._most_words = max((key.count(" ") + 1 for key in self.translations), default=0)
+        self.translations = {_with_plain_apostrophes(key): value for key, value in translations.items()}
+        lengths: dict[str, set[int]] = defaultdict(set)
+        for key in self.translations:
+            first, *others = key.split(" ")
+            lengths[first].add(1 + len(others))
+        # The numbers of words of the phrases that begin with a word, the longest first.
+        self._lengths = {first: sorted(numbers, reverse=True) for first, numbers in lengths.items()}
 
     @classmethod
     def load(cls, path: Path) -> "Dictionary":
@@ -55,9 +66,10 @@ class Dictionary:
                 raise Mistake(f"{path}, line {number}: expected a word or phrase, a tab and its translation.")
             if not _KEY.fullmatch(key):
                 raise Mistake(
-                    f"{path}, line {number}: '{key}' is not a word or a phrase of words; use letters, hyphens and "
-                    "apostrophes, and single spaces between words."
+                    f"{path}, line {number}: '{key}' is not a word or phrase of letters, with hyphens and apostrophes "
+                    "only inside words and without combining marks; remove the line."
                 )
+            key = _with_plain_apostrophes(key)
             if key in lines:
                 raise Mistake(
                     f"{path}, line {number}: '{key}' is already in line {lines[key]}; keep one translation of it."
@@ -69,12 +81,16 @@ class Dictionary:
         return bool(self.translations)
 
     def __or__(self, other: "Dictionary") -> "Dictionary":
-        """The words of both; those of `other` win."""
-        return Dictionary({**self.translations, **other.translations})
+        """The words of both; those of `other` take precedence."""
+        return Dictionary({**self.translations, **other.translations}) if other else self
+
+    def respelled(self, source: Callable[[str], str], target: Callable[[str], str]) -> "Dictionary":
+        """The dictionary with other spellings of its words, by `source`, and of its translations, by `target`."""
+        return Dictionary({source(key): target(translation) for key, translation in self.translations.items()})
 
     def table(self) -> str:
         """The lines of a file that `load` reads as this dictionary."""
-        return "".join(f"{key}\t{translation}\n" for key, translation in self.translations.items())
+        return "".join(f"{key}\t{translation}\n" for key, translation in sorted(self.translations.items()))
 
     @property
     def digest(self) -> str:
@@ -82,7 +98,7 @@ class Dictionary:
         return hashlib.sha256(self.table().encode()).hexdigest()
 
     def replaced(self, text: str) -> str:
-        """The normalized text, with its words and phrases in the dictionary replaced by their translations."""
+        """The normalized text, with the words and phrases of the dictionary replaced by their translations."""
         parts, copied = [], 0
         for start, end, translation in self.replacements(text):
             parts += [text[copied:start], translation]
@@ -90,7 +106,7 @@ class Dictionary:
         return "".join([*parts, text[copied:]])
 
     def removed(self, text: str) -> str:
-        """The normalized text with spaces instead of its words and phrases in the dictionary."""
+        """The normalized text with spaces in place of the words and phrases of the dictionary."""
         parts, copied = [], 0
         for start, end, _ in self.replacements(text):
             parts += [text[copied:start], " "]
@@ -106,24 +122,29 @@ class Dictionary:
         """What is replaced in a normalized text, in order."""
         if not self.translations:
             return []
-        spans = [match.span() for match in _WHOLE_WORD.finditer(text)]
-        beginning = next((index for index, character in enumerate(text) if character.isalnum()), 0)
+        spans = whole_words(text)
+        beginning = next((index for index, character in enumerate(text) if character.isalpha()), 0)
         replacements, index = list[Replacement](), 0
         while index < len(spans):
-            start = spans[index][0]
+            start, end = spans[index]
+            first = _with_plain_apostrophes(text[start:end])
+            forms = [first]
+            if start == beginning:
+                forms.append(first[0].lower() + first[1:])
             used = 1
-            for words in range(min(self._most_words, len(spans) - index), 0, -1):
-                end = spans[index + words - 1][1]
-                translation = self._translation(text[start:end], begins=start == beginning)
+            lengths = {number for form in forms for number in self._lengths.get(form, ())}
+            for number in sorted(lengths, reverse=True):
+                end = spans[min(index + number, len(spans)) - 1][1]
+                translation = self._translation(_with_plain_apostrophes(text[start:end]), begins=start == beginning)
                 if translation is not None:
                     replacements.append(Replacement(start, end, translation))
-                    used = words
+                    used = number
                     break
             index += used
         return replacements
 
     def _translation(self, phrase: str, *, begins: bool) -> str | None:
-        """What replaces a phrase; `begins` says whether it is at the beginning of the text."""
+        """What replaces a phrase; `begins` says whether the text begins with it."""
         translation = self.translations.get(phrase)
         if translation is None and begins:
             translation = self.translations.get(phrase[0].lower() + phrase[1:])
@@ -132,3 +153,23 @@ class Dictionary:
 
 
 NO_DICTIONARY = Dictionary({})
+
+
+def whole_words(text: str) -> list[tuple[int, int]]:
+    """Where the words of a normalized text begin and end, except for parts of identifiers, paths and addresses."""
+    addresses = [match.span() for match in ADDRESS.finditer(text)]
+    return [
+        (start, end)
+        for start, end in (match.span() for match in _WHOLE_WORD.finditer(text))
+        if not _is_mark(text[start - 1 : start])
+        and not _is_mark(text[end : end + 1])
+        and not any(first <= start < last for first, last in addresses)
+    ]
+
+
+def _is_mark(character: str) -> bool:
+    return character != "" and unicodedata.category(character).startswith("M")
+
+
+def _with_plain_apostrophes(text: str) -> str:
+    return text.replace("’", "'")

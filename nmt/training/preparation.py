@@ -169,11 +169,11 @@ def prepare(
     elif start is not None:
         logger.info("The tokenizers come from %s", start.directory.path)
         tokenizers = inherited_tokenizers(start, kind.direction(settings))
-        if start.directory.dictionary:
+        if start.directory.dictionary.exists():
             logger.info(
-                "The dictionary of %s is not taken over, because the new training text may have its words: copy "
-                "dictionary.tsv to %s if the new run should read it",
-                start.directory.path,
+                "%s is not copied, because the new training text may teach its words: copy it to %s after training if "
+                "you want to keep it",
+                start.directory.dictionary,
                 run.path,
             )
     else:

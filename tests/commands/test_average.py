@@ -49,6 +49,7 @@ def test_an_averaged_run_is_a_run_directory(
     several: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, number: int | None, expected: int
 ) -> None:
     monkeypatch.chdir(several.parent)
+    (several / "dictionary.tsv").write_text("six\tone two\n", encoding="utf-8")
     average(job(several, tmp_path / "mean", checkpoints=kind, number=number))
     metrics = json.loads((tmp_path / "mean" / "metrics.json").read_text(encoding="utf-8"))
     assert len(metrics["averaged"]) == expected
@@ -56,6 +57,7 @@ def test_an_averaged_run_is_a_run_directory(
     assert metrics["averaged_from"] == "python -m nmt.train THE COMMAND"
     words = "source_words.txt"
     assert (tmp_path / "mean" / words).read_bytes() == (several / words).read_bytes()
+    assert (tmp_path / "mean" / "dictionary.tsv").read_text(encoding="utf-8") == "six\tone two\n"
     if kind == "best":
         best = sorted(several.glob("checkpoints/best-*.ckpt"), key=goodness)[-expected:]
         assert {file.name for file in best} == set(metrics["averaged"])

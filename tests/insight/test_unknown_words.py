@@ -12,6 +12,7 @@ from nmt.evaluation.buckets import words_of
 from nmt.insight.unknown_words import folded_words, known_words, unknown_words
 from nmt.runs.directory import RunDirectory
 from nmt.runs.load import LoadedRun, load_run
+from nmt.text.dictionary import Dictionary
 
 
 @pytest.fixture
@@ -38,6 +39,11 @@ def test_a_word_of_the_training_text_is_known_in_every_case(run: LoadedRun) -> N
 def test_training_stores_the_words_of_its_sources(run: LoadedRun) -> None:
     words = {word.strip(".") for word in Path("train.en").read_text().split()}
     assert known_words(run.directory) == words
+
+
+def test_words_of_the_dictionary_are_not_named(run: LoadedRun) -> None:
+    with_words = run._replace(dictionary=Dictionary({"parliament": "quốc hội"}))
+    assert unknown_words(with_words, "One parliament, two theatres") == ["theatres"]
 
 
 def test_nothing_is_named_if_the_words_are_not_stored(run: LoadedRun) -> None:

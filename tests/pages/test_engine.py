@@ -446,15 +446,20 @@ def test_words_of_the_dictionary_are_replaced_as_on_the_server(page: Any, base: 
         "mother-in-law mother’s ① Ⅷ họ",
     ]
     words = {"soup": "súp", "hot dog": "xúc xích nóng", "hot-dog": "xúc xích", "mother-in-law": "mẹ vợ", "họ": "they"}
-    run = base._replace(directory=RunDirectory(tmp_path))
-    run.directory.write_dictionary(Dictionary({**words, "constructor": "thợ xây", "𐐨𐐨": "x", "Ⅷ": "8"}))
-    near = [*"@./\\#&=?%:~+-_2é²Ⅷ,;…(“'’ ", "'a", "a'", "://", ". ", ".a", ": ", "::"]
+    words |= {"constructor": "thợ xây", "𐐨𐐨": "x", "Ⅷ": "8", "mother's day": "ngày của mẹ"}
+    many = {f"{'abcdefghij'[number % 10]} {chr(number)}": "x" for number in range(0x4E00, 0x9000)}
+    run = base._replace(dictionary=Dictionary({**many, **words}))
+    texts += ["Mother’s Day, mother’s day", "https://a.org/soup_(soup),soup www.soup, a@b.co,soup", "1. Soup; 2. Soup"]
+    near = [
+        *"@./\\#&=?%:~+-_2é²Ⅷ,;…(“'’ <>{}$",
+        *("'a a' :// .| .a :| :: -- .. ?a &a \u0331".replace("|", " ").split(" ")),
+    ]
     around = [*(f"{beside}soup" for beside in near), *(f"soup{beside}" for beside in near)]
     typed = [normalize(line) for line in (*texts, "Soup and hot dog", "constructor toString", *around)]
     asked = [(what, {"text": line, "beam_size": 1}) for line in typed for what in ("translate", "attend")]
     answered = answers(page, run, asked)
     for line, found, attended in zip(typed, answered[::2], answered[1::2], strict=True):
-        assert [tuple(pair) for pair in found["dictionary_words"]] == run.directory.dictionary.found(line), line
+        assert [tuple(pair) for pair in found["dictionary_words"]] == run.dictionary.found(line), line
         source = run.tokenizers.source.encode(run.source_text(line))
         assert attended["maps"]["cross"]["columns"] == [*run.tokenizers.source.pieces(source), "</s>"]
 

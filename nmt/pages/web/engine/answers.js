@@ -33,7 +33,7 @@ import { unknownWords } from "./text/unknown_words.js";
  * @property {object} description
  * @property {Example[]} examples
  * @property {string | null} known_words those of its training sources, case-folded; null if they are not known
- * @property {Record<string, string>} dictionary translations of words and phrases, which the model reads in their place
+ * @property {Record<string, string>} dictionary words and phrases of the source, with the translations that replace them
  */
 /** A sentence to try, with the links of its words if they are known. @typedef {import("./interface.js").Example & { sure?: number[][], possible?: number[][] }} Example */
 /** A question, with the fields of all methods. @typedef {import("./interface.js").Question & { site?: string, layer?: number | null, head?: number | null, row?: number, number?: number, changes?: Change[], method?: string, contrast?: string, guess?: number[][] }} Asked */
@@ -95,7 +95,7 @@ export function openFile(file) {
 }
 
 /** What the model reads of a text. @param {Run} run @param {string} text */
-const sourceText = ({ dictionary }, text) => dictionary.replaced(normalize(text));
+const sourceText = ({ dictionary, source }, text) => dictionary.replaced(source.respelled(normalize(text)));
 
 /** @param {Run} run @param {Asked} question */
 function sourceIds(run, { text }) {
@@ -252,7 +252,7 @@ export const ANSWERS = {
         await pause();
       },
     });
-    const text = normalize(question.text);
+    const text = run.source.respelled(normalize(question.text));
     return {
       ids: shownIds(first.ids),
       text: normalize(run.target.decode(first.ids)),

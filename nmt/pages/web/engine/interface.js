@@ -61,7 +61,7 @@
  * @property {number} score what the search ranks it by
  * @property {string} unknown_characters those of the source that the run cannot read
  * @property {string[]} unknown_words those of the source that never occurred in training, as far as that is known
- * @property {[string, string][]} dictionary_words those that the model reads in translation, each with the translation
+ * @property {[string, string][]} dictionary_words those that were replaced by their translations, each with the translation
  */
 /**
  * @typedef {object} SiteMaps

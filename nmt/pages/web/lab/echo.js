@@ -4,6 +4,7 @@
 
 import { element, make } from "../dom.js";
 import { isSpecial, spansOf } from "../words.js";
+import { search } from "./answers.js";
 import { state } from "./state.js";
 
 /** @typedef {import("../map.js").AttentionMap} AttentionMap */
@@ -12,6 +13,7 @@ const LEAST = 0.03; // a weaker shade cannot be told from none
 
 /** The column of each word of the sentence, as one or several pieces; null if words and columns do not match. @param {AttentionMap} map @param {number} words */
 function columnsOfWords({ columns }, words) {
+  if (search.dictionary_words.length) return null;
   const spans = spansOf(columns, state.unit === "words" ? "pieces" : "words").filter(([start]) => !isSpecial(columns[start]));
   return spans.length === words ? spans : null;
 }

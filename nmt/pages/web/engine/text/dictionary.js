@@ -1,9 +1,12 @@
 // @ts-check
-// Words of the source that a run reads in translation. As nmt/text/dictionary.py.
+// Source words that are replaced by their translations. As nmt/text/dictionary.py.
 
-const LETTERS = "[\\p{L}\\p{Nl}\\p{No}]+", ALPHANUMERIC = "[\\p{L}\\p{N}]", IN_WORD = "\\p{L}\\p{N}_";
-const WHOLE_WORD = new RegExp(`(?<![${IN_WORD}@.\\/\\\\#&=?%:~+\\-])(?<![${IN_WORD}]['\u2019])${LETTERS}(?:[-'\u2019]${LETTERS})*(?![${IN_WORD}@\\/\\\\=%~+\\-]|['\u2019][${IN_WORD}]|[.:][${IN_WORD}]|:\\/\\/)`, "gu");
-const FIRST = new RegExp(ALPHANUMERIC, "u");
+const LETTERS = "[\\p{L}\\p{Nl}\\p{No}]+", IN_WORD = "\\p{L}\\p{N}_";
+const BEFORE = `(?<![${IN_WORD}@\\/\\\\#&=?%:~+<\\{$\\p{M}])(?<!(?<!\\.)\\.)(?<!(?<!-)-)(?<![${IN_WORD}]['\u2019])`;
+const AFTER = `(?![${IN_WORD}@\\/\\\\=%~+>\\}\\p{M}]|-(?!-)|['\u2019][${IN_WORD}]|[.:?&#][${IN_WORD}]|:\\/\\/)`;
+const WHOLE_WORD = new RegExp(`${BEFORE}${LETTERS}(?:[-'\u2019]${LETTERS})*${AFTER}`, "gu");
+const IN_ADDRESS = "0-9A-Za-z_\u00c0-\u058f\u1e00-\u1fff";
+const ADDRESS = new RegExp(`(?<![${IN_ADDRESS}])(?:(?:https?|ftp):\\/\\/|mailto:|www\\.|(?<![.+\\-])[${IN_ADDRESS}.+\\-]+@[${IN_ADDRESS}][${IN_ADDRESS}\\-]*\\.[${IN_ADDRESS}])[!-~\u00a1-\u058f\u1e00-\u1fff]*`, "giu");
 
 /** A part of a text, and the translation that replaces it. @typedef {{ start: number, end: number, translation: string }} Replacement */
 
@@ -11,15 +14,20 @@ export class Dictionary {
   /** @param {Record<string, string>} translations of words and phrases */
   constructor(translations) {
     this.translations = new Map(Object.entries(translations));
-    this.mostWords = Math.max(0, ...[...this.translations.keys()].map((key) => key.split(" ").length));
+    /** The numbers of words of the phrases that begin with a word. @type {Map<string, Set<number>>} */
+    this.lengths = new Map();
+    for (const key of this.translations.keys()) {
+      const words = key.split(" "), numbers = this.lengths.get(words[0]) ?? new Set();
+      this.lengths.set(words[0], numbers.add(words.length));
+    }
   }
 
-  /** The normalized text, with its words and phrases in the dictionary replaced. @param {string} text */
+  /** The normalized text, with the words and phrases of the dictionary replaced. @param {string} text */
   replaced(text) {
     return this.#rewritten(text, ({ translation }) => translation);
   }
 
-  /** The normalized text with spaces instead of its words and phrases in the dictionary. @param {string} text */
+  /** The normalized text with spaces in place of the words and phrases of the dictionary. @param {string} text */
   removed(text) {
     return this.#rewritten(text, () => " ");
   }
@@ -44,30 +52,45 @@ export class Dictionary {
     /** @type {Replacement[]} */
     const replacements = [];
     if (!this.translations.size) return replacements;
-    const spans = [...text.matchAll(WHOLE_WORD)].map(({ 0: word, index }) => ({ start: index, end: index + word.length }));
-    const beginning = Math.max(0, text.search(FIRST));
+    const spans = wholeWords(text), beginning = Math.max(0, text.search(/\p{L}/u));
     for (let index = 0; index < spans.length; index++) {
-      const { start } = spans[index];
-      for (let words = Math.min(this.mostWords, spans.length - index); words > 0; words--) {
-        const { end } = spans[index + words - 1];
-        const translation = this.#translation(text.slice(start, end), start === beginning);
+      const { start, end } = spans[index], first = withPlainApostrophes(text.slice(start, end)), begins = start === beginning;
+      const lengths = new Set([first, ...begins ? [inLowerCase(first)] : []].flatMap((form) => [...this.lengths.get(form) ?? []]));
+      for (const number of [...lengths].sort((a, b) => b - a)) {
+        const { end: last } = spans[Math.min(index + number, spans.length) - 1];
+        const translation = this.#translation(withPlainApostrophes(text.slice(start, last)), begins);
         if (translation === undefined) continue;
-        replacements.push({ start, end, translation });
-        index += words - 1;
+        replacements.push({ start, end: last, translation });
+        index += number - 1;
         break;
       }
     }
     return replacements;
   }
 
-  /** What replaces a phrase; `begins` says whether it is at the beginning of the text. @param {string} phrase @param {boolean} begins */
+  /** What replaces a phrase; `begins` says whether the text begins with it. @param {string} phrase @param {boolean} begins */
   #translation(phrase, begins) {
     const translation = this.translations.get(phrase);
     if (translation !== undefined || !begins) return translation;
-    const [first, ...rest] = phrase;
-    const small = this.translations.get(first.toLowerCase() + rest.join(""));
+    const small = this.translations.get(inLowerCase(phrase));
     if (small === undefined) return undefined;
     const [initial, ...others] = small;
     return initial.toUpperCase() + others.join("");
   }
 }
+
+/** The phrase with its first letter in lower case. @param {string} phrase */
+function inLowerCase(phrase) {
+  const [first, ...others] = phrase;
+  return first.toLowerCase() + others.join("");
+}
+
+/** Where the words of a normalized text begin and end, except for parts of identifiers, paths and addresses. @param {string} text */
+function wholeWords(text) {
+  const spansOf = (/** @type {RegExp} */ pattern) => [...text.matchAll(pattern)].map(({ 0: part, index }) => ({ start: index, end: index + part.length }));
+  const addresses = spansOf(ADDRESS);
+  return spansOf(WHOLE_WORD).filter(({ start }) => !addresses.some((address) => address.start <= start && start < address.end));
+}
+
+/** @param {string} text */
+const withPlainApostrophes = (text) => text.replaceAll("\u2019", "'");

@@ -41,11 +41,13 @@ export class Tokenizer {
     }
   }
 
+  /** The normalized text in the tokenizer's style of tone marks. @param {string} text */
+  respelled(text) { return this.toneMarks ? withToneMarks(text, this.toneMarks) : text; }
+
   /** The ids of the pieces of a normalized line, without BOS and EOS. @param {string} text */
   encode(text) {
     if (!text) return [];
-    const spelled = this.toneMarks ? withToneMarks(text, this.toneMarks) : text;
-    return this.segment(this, [...`${SPACE}${spelled.replaceAll(" ", SPACE)}`]).flatMap((piece) => {
+    return this.segment(this, [...`${SPACE}${this.respelled(text).replaceAll(" ", SPACE)}`]).flatMap((piece) => {
       const id = this.ids.get(piece);
       return id === undefined ? [...new TextEncoder().encode(piece)].map((byte) => this.bytes[byte]) : [id];
     });
