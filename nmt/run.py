@@ -50,9 +50,9 @@ class Run:
         same document. `search` is 'beam' or 'sampling', each with its default settings; without it, the run's stored
         search is used. `settings` override settings of the search, such as beam_size=1 or samples=32. With
         `minimum_bayes_risk`, the best translation is the one most similar to the others by chrF. With `verbatim`, the
-        model reads every line as it is; otherwise numbers, addresses, list markers and emoji are copied, and a line in
-        capitals is translated in sentence case and put in capitals again. Raises Mistake for an argument that cannot be
-        used.
+        model reads every line as it is; otherwise the words of the run's dictionary are replaced, numbers, addresses,
+        list markers and emoji are copied, and a line in capitals is translated in sentence case and put in capitals
+        again. Raises Mistake for an argument that cannot be used.
         """
         begins = None if prefixes is None else _strings("prefixes", prefixes)
         if documents is not None:

@@ -4,8 +4,8 @@
   python -m scripts.studies.dictionary pairs words.tsv my/mono.vi --out my/dict
   python -m scripts.studies.dictionary insert words.tsv my/mono.vi --known my/train.en --out my/inserted
   python -m scripts.studies.dictionary exchange words.tsv my/mono.vi --known my/train.en --corpora my/train --out my/new
-  python -m scripts.studies.dictionary replace words.tsv my/mono.vi --known my/train.en --corpora my/train --out my/new
-  python -m scripts.studies.dictionary table words.tsv my/mono.vi --known my/train.en > runs/en-vi/dictionary.tsv
+  python -m scripts.studies.dictionary replace words.tsv --known my/train.en --corpora my/train --out my/new
+  python -m scripts.studies.dictionary table words.tsv my/mono.vi --known my/train.en --out runs/en-vi/dictionary.tsv
 
 The examples are for English to Vietnamese. `read` takes a Vietnamese-English dictionary of Wiktionary in the format of
 github.com/Vuizur/Wiktionary-Dictionaries: a word, a tab, and its meanings in HTML. It writes tab-separated words,
@@ -30,8 +30,8 @@ take turns. English words are inflected as regular ones.
 `replace` and `table` are for a run that reads a dictionary (docs/how_to/dictionary.md). `replace` writes pairs in whose
 English line rare words, which fewer than 40 lines of the `--known` files have, are replaced by their translation if the
 Vietnamese line has it, such as "The súp is hot."; each word with a probability of 0.8. A model learns from them to copy
-such words. `table` prints the dictionary: the forms of the words that fewer than `--fewer-than` lines have, and the
-translation that the Vietnamese text uses most.
+such words. `table` writes the dictionary: the nouns, verbs and adjectives of one word that fewer than `--fewer-than`
+lines have, in their regular forms, each with the translation that the Vietnamese text uses most.
 """
 
 import argparse
@@ -47,6 +47,7 @@ from typing import NamedTuple
 from nmt.config.direction import Direction
 from nmt.data.corpus import iter_pairs
 from nmt.errors import Mistake
+from nmt.text.dictionary import Dictionary, whole_words
 from nmt.text.lines import iter_lines
 from nmt.text.tone_marks import ToneMarks, with_tone_marks
 from scripts.mistakes import report_mistakes
@@ -311,10 +312,10 @@ class Replacer:
         """The source with other words, or None if no word of it is replaced."""
         spans = {target[start:end].lower(): (start, end) for start, end in self._segmenter.spans(target)}
         changes = []
-        for match in _WORD.finditer(source):
-            found = self._words.get(match[0].lower(), set()) & spans.keys()
-            if found and self._random.random() < _REPLACED:
-                changes.append((match.span(), max(sorted(found), key=len)))
+        for start, end in whole_words(source):
+            translations = self._words.get(source[start:end].lower(), set()) & spans.keys()
+            if translations and self._random.random() < _REPLACED:
+                changes.append(((start, end), max(sorted(translations), key=len)))
         return _replaced(source, changes) if changes else None
 
 
@@ -398,9 +399,10 @@ def main() -> None:
     for name in ("pairs", "insert", "exchange", "replace", "table"):
         command = commands.add_parser(name)
         command.add_argument("words", type=Path, help="what the command read has written")
-        command.add_argument("text", type=Path, help="Vietnamese text")
-        if name != "table":
-            command.add_argument("--out", type=Path, required=True, help="the beginning of the files' names")
+        if name != "replace":
+            command.add_argument("text", type=Path, help="Vietnamese text")
+        what = "the file" if name == "table" else "the beginning of the files' names"
+        command.add_argument("--out", type=Path, required=True, help=what)
         command.add_argument(
             "--tone-marks", choices=["old", "new"], help="as tokenizer.tone_marks; unchanged if not given"
         )
@@ -421,9 +423,11 @@ def main() -> None:
             print(*entry, sep="\t")
         return
     entries = stored_entries(options.words, options.tone_marks)
-    text = [with_tone_marks(line, options.tone_marks) for line in iter_lines(options.text)]
     random = Random(getattr(options, "seed", 1))
-    random.shuffle(text)
+    text = []
+    if options.command != "replace":
+        text = [with_tone_marks(line, options.tone_marks) for line in iter_lines(options.text)]
+        random.shuffle(text)
     if options.command == "pairs":
         pairs = most_used(entries, text)
         random.shuffle(pairs)
@@ -439,9 +443,10 @@ def main() -> None:
         write_lines(_file(options.out, ".words"), [" ".join(row.words) for row in inserted])
         return
     if options.command == "table":
-        sys.stdout.reconfigure(encoding="utf-8")
-        for form, word in dictionary_table(entries, text, known, options.fewer_than).items():
-            print(form, word, sep="\t")
+        table = Dictionary(dictionary_table(entries, text, known, options.fewer_than))
+        if not table:
+            raise Mistake(f"No word of {options.words} belongs into the dictionary; raise --fewer-than.")
+        options.out.write_text(table.table(), encoding="utf-8")
         return
     lines = [
         (source, with_tone_marks(target, options.tone_marks))
