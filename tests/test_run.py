@@ -427,6 +427,9 @@ def test_your_own_words_take_precedence(run: Run, with_dictionary: Path) -> None
     translator = build_translator([stored], dictionary=own)
     assert translator.translate(["six nine"]) == run.translate(["three four"])
     assert build_translator([stored], dictionary=own, verbatim=True).translate(["six"]) == run.translate(["six"])
+    styled = stored._replace(tokenizers=stored.tokenizers.in_style("old", source="vi", target="vi"))
+    respelled = build_translator([styled], dictionary=Dictionary({"hoà": "thuỷ"})).dictionary
+    assert respelled.translations == {"six": "one two", "hòa": "thủy"}
 
 
 def test_runs_with_different_dictionaries_do_not_translate_together(with_dictionary: Path, here: Path) -> None:

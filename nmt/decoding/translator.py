@@ -154,8 +154,8 @@ class Translator:
         line is translated by itself.
 
         A line without anything to translate, such as a number, has one translation, the line itself, whose log_prob
-        and score are 0; later lines of its document do not read it. Of a line with a prefix, only
-        the words of the dictionary are replaced.
+        and score are 0; later lines of its document do not read it. In a line with a prefix,
+        only the words of the dictionary are replaced.
 
         Each translation is a single line and begins with the line's prefix, which must consist of whole words. A line
         longer than `max_source_tokens` is translated in parts, which are joined by spaces; a warning is logged. Raises

@@ -29,7 +29,7 @@ def unknown_words(run: LoadedRun, text: str) -> list[str]:
     if known is None:
         return []
     # Case folding may divide a word: that of a capital I with a dot ends in a mark, which is no letter.
-    words = _WORD.findall(run.dictionary.removed(normalize(text)))
+    words = _WORD.findall(run.dictionary.removed(run.tokenizers.source.respelled(normalize(text))))
     return list(dict.fromkeys(word for word in words if not known.issuperset(folded_words(word))))
 
 

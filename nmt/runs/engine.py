@@ -81,7 +81,7 @@ def engine_translator(
         window=run.context_window,
         workers=workers,
         observe=observe,
-        dictionary=run.dictionary | dictionary,
+        dictionary=run.dictionary | dictionary.respelled(*(tokenizer.respelled for tokenizer in run.tokenizers)),
         verbatim=verbatim,
         source_language=run.direction.source,
     )

@@ -157,13 +157,12 @@ NO_DICTIONARY = Dictionary({})
 
 def whole_words(text: str) -> list[tuple[int, int]]:
     """Where the words of a normalized text begin and end, except for parts of identifiers, paths and addresses."""
-    addresses = [match.span() for match in ADDRESS.finditer(text)]
+    # The text with a sign that no word may stand beside in place of each character of an address.
+    plain = ADDRESS.sub(lambda address: "@" * len(address[0]), text)
     return [
         (start, end)
-        for start, end in (match.span() for match in _WHOLE_WORD.finditer(text))
-        if not _is_mark(text[start - 1 : start])
-        and not _is_mark(text[end : end + 1])
-        and not any(first <= start < last for first, last in addresses)
+        for start, end in (match.span() for match in _WHOLE_WORD.finditer(plain))
+        if not _is_mark(text[start - 1 : start]) and not _is_mark(text[end : end + 1])
     ]
 
 

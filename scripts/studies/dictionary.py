@@ -445,7 +445,7 @@ def main() -> None:
     if options.command == "table":
         table = Dictionary(dictionary_table(entries, text, known, options.fewer_than))
         if not table:
-            raise Mistake(f"No word of {options.words} belongs into the dictionary; raise --fewer-than.")
+            raise Mistake(f"No word of {options.words} is rare enough for the dictionary; raise --fewer-than.")
         options.out.write_text(table.table(), encoding="utf-8")
         return
     lines = [

@@ -44,6 +44,8 @@ def test_training_stores_the_words_of_its_sources(run: LoadedRun) -> None:
 def test_words_of_the_dictionary_are_not_named(run: LoadedRun) -> None:
     with_words = run._replace(dictionary=Dictionary({"parliament": "quốc hội"}))
     assert unknown_words(with_words, "One parliament, two theatres") == ["theatres"]
+    tokenizers = run.tokenizers.in_style("old", source="vi", target="en")
+    assert unknown_words(run._replace(dictionary=Dictionary({"hòa": "peace"}), tokenizers=tokenizers), "hoà") == []
 
 
 def test_nothing_is_named_if_the_words_are_not_stored(run: LoadedRun) -> None:

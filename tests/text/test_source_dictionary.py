@@ -116,5 +116,6 @@ def test_time_grows_with_the_length_of_the_text() -> None:
     """Neither a word that is not whole nor a long phrase is tried again at each place; that would take an hour."""
     long = Dictionary({"a": "x", " ".join(["a"] * 200): "y"})
     assert long.replaced("a b " * 100_000) == "x b " * 100_000
+    assert long.replaced("a@b.co a " * 100_000) == "a@b.co x " * 100_000
     assert WORDS.replaced("a" * 1_000_000 + "@") == "a" * 1_000_000 + "@"
     assert WORDS.replaced("a-" * 500_000) == "a-" * 500_000

@@ -27,7 +27,7 @@ const TEXTS = {
     tryBlock: "Block a word", tryBlockHint: "Hide the source word with the largest weight from the model, and translate again.",
     tryGuess: "Guess the alignment", tryGuessHint: "Say which words belong together, and compare yourself with the model.",
     unknownWord: "{0} never occurred in training.", unknownWords: "{0} never occurred in training.", unknownCharacters: "Never seen in training: {0}.",
-    dictionaryWords: "Replaced from the dictionary: {0}.",
+    dictionaryWords: "Replaced by the dictionary: {0}.",
     about: "{0}: {1}; {2} with scorer {3}, window {4} and normalizer {5}; {6} parameters{7}.", inEightBits: ", stored in 8 bits with one factor per row",
     warning: "This run was trained on the embedded corpus of generated sentences; it fails on other text.",
     site: "attention", encoder_self: "encoder self-attention", decoder_self: "decoder self-attention", cross: "cross attention",

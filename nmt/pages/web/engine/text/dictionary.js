@@ -87,9 +87,9 @@ function inLowerCase(phrase) {
 
 /** Where the words of a normalized text begin and end, except for parts of identifiers, paths and addresses. @param {string} text */
 function wholeWords(text) {
-  const spansOf = (/** @type {RegExp} */ pattern) => [...text.matchAll(pattern)].map(({ 0: part, index }) => ({ start: index, end: index + part.length }));
-  const addresses = spansOf(ADDRESS);
-  return spansOf(WHOLE_WORD).filter(({ start }) => !addresses.some((address) => address.start <= start && start < address.end));
+  // The text with a sign that no word may stand beside in place of each character of an address.
+  const plain = text.replace(ADDRESS, (address) => "@".repeat(address.length));
+  return [...plain.matchAll(WHOLE_WORD)].map(({ 0: word, index }) => ({ start: index, end: index + word.length }));
 }
 
 /** @param {string} text */
