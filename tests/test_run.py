@@ -407,7 +407,7 @@ def test_scores_know_whether_a_dictionary_was_used(with_dictionary: Path, here: 
     assert records["with", False]["made_with"] != records["a", False]["made_with"]
 
 
-def test_maps_alignments_and_ablations_read_the_dictionary(with_dictionary: Path, run: Run, tmp_path: Path) -> None:
+def test_maps_and_ablations_read_the_dictionary(with_dictionary: Path, run: Run, tmp_path: Path) -> None:
     ours = nmt.load(with_dictionary, device="cpu")
     mine, other = (
         of.ablate([line], ["một hai"], ways=["off"]).intact.log_prob for of, line in ((ours, "six"), (run, "one two"))

@@ -100,7 +100,7 @@ class RunDirectory:
         self.results = path if included is None else Path("runs", "included", included)
         self.exports = self.results / "exports"
         self.nonfinite = path / "nonfinite.json"
-        self.words, self.dictionary = path / _WORDS, path / _DICTIONARY
+        self.words, self.dictionary_file = path / _WORDS, path / _DICTIONARY
         self.logs = path / "logs"
 
     @property
@@ -294,16 +294,16 @@ class RunDirectory:
 
         Raises Mistake if the file cannot be used.
         """
-        if not os.path.lexists(self.dictionary):
+        if not os.path.lexists(self.dictionary_file):
             return NO_DICTIONARY
-        if self.dictionary.is_file():
-            check_size(self.dictionary, _MOST_DICTIONARY_BYTES, "Keep the words that matter most.")
-        return Dictionary.load(self.dictionary)
+        if self.dictionary_file.is_file():
+            check_size(self.dictionary_file, _MOST_DICTIONARY_BYTES, "Keep the words that matter most.")
+        return Dictionary.load(self.dictionary_file)
 
     def write_dictionary(self, dictionary: Dictionary) -> None:
         """Writes dictionary.tsv, unless the dictionary is empty."""
         if dictionary:
-            write_bytes(self.dictionary, dictionary.table().encode())
+            write_bytes(self.dictionary_file, dictionary.table().encode())
 
     def write_metrics(self, metrics: dict[str, Any]) -> None:
         """Replaces metrics.json."""

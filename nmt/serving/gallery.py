@@ -34,7 +34,7 @@ class _Loaded(NamedTuple):
 
 def _state(run: RunDirectory) -> tuple[Any, ...]:
     """What changes when a run is replaced, even if somebody copies only its weights, or changes its dictionary."""
-    statuses = [file.stat() if file.is_file() else None for file in (run.weights, run.dictionary)]
+    statuses = [file.stat() if file.is_file() else None for file in (run.weights, run.dictionary_file)]
     return run.state(), *(status and (status.st_size, status.st_mtime_ns) for status in statuses)
 
 

@@ -99,17 +99,17 @@ class Dictionary:
 
     def replaced(self, text: str) -> str:
         """The normalized text, with the words and phrases of the dictionary replaced by their translations."""
-        parts, copied = [], 0
-        for start, end, translation in self.replacements(text):
-            parts += [text[copied:start], translation]
-            copied = end
-        return "".join([*parts, text[copied:]])
+        return self._rewritten(text, lambda translation: translation)
 
     def removed(self, text: str) -> str:
         """The normalized text with spaces in place of the words and phrases of the dictionary."""
+        return self._rewritten(text, lambda _: " ")
+
+    def _rewritten(self, text: str, written: Callable[[str], str]) -> str:
+        """The text with `written(translation)` in place of each word or phrase that has a translation."""
         parts, copied = [], 0
-        for start, end, _ in self.replacements(text):
-            parts += [text[copied:start], " "]
+        for start, end, translation in self.replacements(text):
+            parts += [text[copied:start], written(translation)]
             copied = end
         return "".join([*parts, text[copied:]])
 
@@ -157,7 +157,7 @@ NO_DICTIONARY = Dictionary({})
 
 def whole_words(text: str) -> list[tuple[int, int]]:
     """Where the words of a normalized text begin and end, except for parts of identifiers, paths and addresses."""
-    # The text with a sign that no word may stand beside in place of each character of an address.
+    # A word next to @ is not whole, so nothing in an address matches.
     plain = ADDRESS.sub(lambda address: "@" * len(address[0]), text)
     return [
         (start, end)

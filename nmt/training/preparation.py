@@ -169,11 +169,11 @@ def prepare(
     elif start is not None:
         logger.info("The tokenizers come from %s", start.directory.path)
         tokenizers = inherited_tokenizers(start, kind.direction(settings))
-        if start.directory.dictionary.exists():
+        if start.directory.dictionary_file.exists():
             logger.info(
                 "%s is not copied, because the new training text may teach its words: copy it to %s after training if "
                 "you want to keep it",
-                start.directory.dictionary,
+                start.directory.dictionary_file,
                 run.path,
             )
     else:

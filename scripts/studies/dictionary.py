@@ -247,10 +247,7 @@ class Exchanger:
     ) -> None:
         self._random = random
         self._segmenter = Segmenter([entry.word for entry in entries])
-        parts: dict[tuple[str, str], str] = {}
-        for word, translation, part, sense in entries:
-            if sense == 0:
-                parts.setdefault((translation, word), part)
+        parts = _parts_of_speech(entries)
         # Words that may be replaced: (form, word) -> part of speech and inflection.
         self._replaceable: dict[tuple[str, str], tuple[str, Callable[[str], str]]] = {}
         for word, translation, part, _ in entries:
@@ -326,10 +323,7 @@ def dictionary_table(
 
     A form that is itself a word of the dictionary, such as "seed", is not a form of another one.
     """
-    parts: dict[tuple[str, str], str] = {}
-    for word, translation, part, sense in entries:
-        if sense == 0:
-            parts.setdefault((translation, word), part)
+    parts = _parts_of_speech(entries)
     heads = {_bare(entry.translation) for entry in entries}
     table: dict[str, str] = {}
     for translation, word in most_used(entries, text):
@@ -343,7 +337,17 @@ def dictionary_table(
     return dict(sorted(table.items()))
 
 
+def _parts_of_speech(entries: Sequence[Entry]) -> dict[tuple[str, str], str]:
+    """The part of speech of each pair (translation, word) of a first sense."""
+    parts: dict[tuple[str, str], str] = {}
+    for word, translation, part, sense in entries:
+        if sense == 0:
+            parts.setdefault((translation, word), part)
+    return parts
+
+
 def _is_plain(word: str) -> bool:
+    """Whether it is one lowercase word in the singular."""
     return word.isalpha() and word.islower() and not _is_plural(word)
 
 
@@ -423,30 +427,31 @@ def main() -> None:
             print(*entry, sep="\t")
         return
     entries = stored_entries(options.words, options.tone_marks)
-    random = Random(getattr(options, "seed", 1))
     text = []
     if options.command != "replace":
         text = [with_tone_marks(line, options.tone_marks) for line in iter_lines(options.text)]
-        random.shuffle(text)
+    known = Counter[str]()
+    if options.command != "pairs":
+        lines_of_files = (line for path in options.known for line in iter_lines(path))
+        known.update(word for line in lines_of_files for word in set(re.findall(r"[a-z]+", line.lower())))
+    if options.command == "table":  # nothing in it is random
+        table = Dictionary(dictionary_table(entries, text, known, options.fewer_than))
+        if not table:
+            raise Mistake(f"No word of {options.words} is rare enough for the dictionary; raise --fewer-than.")
+        options.out.write_text(table.table(), encoding="utf-8")
+        return
+    random = Random(options.seed)
+    random.shuffle(text)
     if options.command == "pairs":
         pairs = most_used(entries, text)
         random.shuffle(pairs)
         write_pairs(options.out, pairs)
         return
-    known = Counter(
-        word for path in options.known for line in iter_lines(path) for word in set(re.findall(r"[a-z]+", line.lower()))
-    )
     if options.command == "insert":
         inserted = insert_words(entries, text, known, random)
         write_lines(_file(options.out, ".mixed"), [row.mixed for row in inserted])
         write_lines(_file(options.out, ".vi"), [row.line for row in inserted])
         write_lines(_file(options.out, ".words"), [" ".join(row.words) for row in inserted])
-        return
-    if options.command == "table":
-        table = Dictionary(dictionary_table(entries, text, known, options.fewer_than))
-        if not table:
-            raise Mistake(f"No word of {options.words} is rare enough for the dictionary; raise --fewer-than.")
-        options.out.write_text(table.table(), encoding="utf-8")
         return
     lines = [
         (source, with_tone_marks(target, options.tone_marks))

@@ -439,7 +439,7 @@ def test_words_that_never_occurred_in_training_are_those_of_the_server(
         assert bool(found["unknown_words"]) == (0 < len(stored) < len(words))
 
 
-def test_words_of_the_dictionary_are_replaced_as_on_the_server(page: Any, base: LoadedRun, tmp_path: Path) -> None:
+def test_words_of_the_dictionary_are_replaced_as_on_the_server(page: Any, base: LoadedRun) -> None:
     texts = [
         "“Hot-dog soup”, 'soup' (soup) ٣soup 𐐨𐐨 soup.",
         "Soup hot  dog Hot dog hot dog",
@@ -447,13 +447,10 @@ def test_words_of_the_dictionary_are_replaced_as_on_the_server(page: Any, base: 
     ]
     words = {"soup": "súp", "hot dog": "xúc xích nóng", "hot-dog": "xúc xích", "mother-in-law": "mẹ vợ", "họ": "they"}
     words |= {"constructor": "thợ xây", "𐐨𐐨": "x", "Ⅷ": "8", "mother's day": "ngày của mẹ"}
-    many = {f"{'abcdefghij'[number % 10]} {chr(number)}": "x" for number in range(0x4E00, 0x9000)}
-    run = base._replace(dictionary=Dictionary({**many, **words}))
+    run = base._replace(dictionary=Dictionary(words))
     texts += ["Mother’s Day, mother’s day", "https://a.org/soup_(soup),soup www.soup, a@b.co,soup", "1. Soup; 2. Soup"]
-    near = [
-        *"@./\\#&=?%:~+-_2é²Ⅷ,;…(“'’ <>{}$",
-        *("'a a' :// .| .a :| :: -- .. ?a &a \u0331".replace("|", " ").split(" ")),
-    ]
+    near = [*"@./\\#&=?%:~+-_2é²Ⅷ,;…(“'’ <>{}$"]
+    near += ["'a", "a'", "://", ". ", ".a", ": ", "::", "--", "..", "?a", "&a", "\u0331"]
     around = [*(f"{beside}soup" for beside in near), *(f"soup{beside}" for beside in near)]
     typed = [normalize(line) for line in (*texts, "Soup and hot dog", "constructor toString", *around)]
     asked = [(what, {"text": line, "beam_size": 1}) for line in typed for what in ("translate", "attend")]

@@ -87,7 +87,7 @@ function inLowerCase(phrase) {
 
 /** Where the words of a normalized text begin and end, except for parts of identifiers, paths and addresses. @param {string} text */
 function wholeWords(text) {
-  // The text with a sign that no word may stand beside in place of each character of an address.
+  // A word next to @ is not whole, so nothing in an address matches.
   const plain = text.replace(ADDRESS, (address) => "@".repeat(address.length));
   return [...plain.matchAll(WHOLE_WORD)].map(({ 0: word, index }) => ({ start: index, end: index + word.length }));
 }
