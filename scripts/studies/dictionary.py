@@ -10,7 +10,8 @@
 The examples are for English to Vietnamese. `read` takes a Vietnamese-English dictionary of Wiktionary in the format of
 github.com/Vuizur/Wiktionary-Dictionaries: a word, a tab, and its meanings in HTML. It writes tab-separated words,
 translations, parts of speech and sense numbers, from 0, without obsolete or regional senses and without explanations
-that are not translations.
+that are not translations. `--english` adds an English-Vietnamese one in the format of
+github.com/open-dsl-dict/wiktionary-dict, whose senses have no order: their number is "-".
 
 `pairs` writes the one or two Vietnamese words for an English one that the Vietnamese text uses most, as lines of
 `my/dict.en` and `my/dict.vi`.
@@ -27,11 +28,17 @@ the other line, become other words of the same part of speech, which fewer than 
 Each of `--variants` rounds chooses at random which words of a line to exchange; the rare words of a part of speech
 take turns. English words are inflected as regular ones.
 
+With `--frequent`, a file whose lines begin with English words, `exchange` chooses only rare words of which a form is in
+it, with the best translation as in `table`, and `pairs` writes the forms of these words.
+
 `replace` and `table` are for a run that reads a dictionary (docs/how_to/dictionary.md). `replace` writes pairs in whose
 English line rare words, which fewer than 40 lines of the `--known` files have, are replaced by their translation if the
 Vietnamese line has it, such as "The súp is hot."; each word with a probability of 0.8. A model learns from them to copy
-such words. `table` writes the dictionary: the nouns, verbs and adjectives of one word that fewer than `--fewer-than`
-lines have, in their regular forms, each with the translation that the Vietnamese text uses most.
+such words. `table` writes the dictionary: the nouns, verbs and adjectives of one word that fewer than three lines have,
+in their regular forms. Nouns and adjectives of which one translation is much more frequent than the others may have
+fewer than ten lines, and if it is in the English-Vietnamese dictionary, twenty. The best translation is the one that
+the Vietnamese text uses most; the first sense of a word, and a pair in both dictionaries, count more. Without a best
+one, a word must be in no line.
 """
 
 import argparse
@@ -68,15 +75,18 @@ _EXPLANATION = re.compile(
 _PARTS_OF_SPEECH = ("noun", "verb", "adj", "adv", "name", "num", "phrase", "prep", "conj")
 _KNOWN_LINES, _MOST_INSERTIONS, _MOST_IN_A_LINE = 40, 40, 3
 _REPLACED = 0.8
+_NO_SENSE = "-"
 _LINE_WORDS = range(4, 51)
 _WORD = re.compile(r"[^\W\d_]+")
 
 
 class Entry(NamedTuple):
+    """A Vietnamese word and an English translation; `sense` is None where senses have no order."""
+
     word: str
     translation: str
     part: str
-    sense: int
+    sense: int | None
 
 
 def wiktionary_entries(path: Path) -> Iterator[Entry]:
@@ -110,17 +120,30 @@ def _translations(meaning: str) -> Iterator[str]:
             yield phrase
 
 
+def english_entries(path: Path) -> Iterator[Entry]:
+    """The words of lines such as "soup {n} (dish) :: canh, soup"."""
+    for line in iter_lines(path):
+        fields = re.match(r"([a-z]+) \{(n|v|adj)\}(?: \(.*\))? :: (.*)$", line)
+        if not fields:
+            continue
+        part = {"n": "noun", "v": "verb", "adj": "adj"}[fields[2]]
+        for word in re.split(r"\s*[,;]\s*", re.sub(r"\s*[(\[{/][^)\]}/]*[)\]}/]\s*", " ", fields[3])):
+            if re.fullmatch(r"[^\W\d_]+( [^\W\d_]+){0,3}", word.strip()):
+                yield Entry(word.strip(), fields[1], part, None)
+
+
 def stored_entries(path: Path, tone_marks: ToneMarks | None) -> list[Entry]:
     entries = []
     for number, line in enumerate(iter_lines(path), start=1):
         columns = line.split("\t")
-        if len(columns) != 4 or not columns[3].isdecimal():
+        if len(columns) != 4 or not (columns[3].isdecimal() or columns[3] == _NO_SENSE):
             raise Mistake(
                 f"{path}, line {number}: expected a word, a translation, a part of speech and a sense number, "
                 "with tabs between them; make the file with the command read."
             )
         word, translation, part, sense = columns
-        entries.append(Entry(with_tone_marks(word, tone_marks), translation, part, int(sense)))
+        number_of_sense = None if sense == _NO_SENSE else int(sense)
+        entries.append(Entry(with_tone_marks(word, tone_marks), translation, part, number_of_sense))
     return entries
 
 
@@ -144,12 +167,17 @@ class Segmenter:
             first += length
 
 
+def word_uses(entries: Sequence[Entry], text: Sequence[str]) -> Counter[str]:
+    """How often the text has each word of the dictionary, in small letters."""
+    segmenter = Segmenter([entry.word for entry in entries])
+    return Counter(line[start:end].lower() for line in text for start, end in segmenter.spans(line))
+
+
 def most_used(entries: Sequence[Entry], text: Sequence[str]) -> list[tuple[str, str]]:
     """Pairs (translation, word): for each translation, the word that the text uses most, and the next if it is used
     at least 0.3 times as often. A single syllable counts a third, because most are parts of words that are not in the
     dictionary."""
-    segmenter = Segmenter([entry.word for entry in entries])
-    uses = Counter(line[start:end].lower() for line in text for start, end in segmenter.spans(line))
+    uses = word_uses(entries, text)
     candidates: dict[str, dict[str, float]] = defaultdict(dict)
     for word, translation, part, sense in entries:
         is_name = part == "name"
@@ -163,6 +191,69 @@ def most_used(entries: Sequence[Entry], text: Sequence[str]) -> list[tuple[str, 
         best = sorted(scores, key=lambda word: -scores[word])[:2]
         pairs += [(translation, word) for word in best if scores[word] >= 0.3 * scores[best[0]]]
     return pairs
+
+
+class Best(NamedTuple):
+    """The best translation of an English word.
+
+    `share` is its part of the scores of all translations; `sense` its smallest sense number, None if only the
+    English-Vietnamese dictionary has the pair; `is_in_english` whether this dictionary has it.
+    """
+
+    word: str
+    part: str
+    share: float
+    is_in_english: bool
+    sense: int | None
+
+
+def best_translations(entries: Sequence[Entry], text: Sequence[str]) -> dict[str, Best]:
+    """The best translation of each English word.
+
+    A translation scores by its uses in the text, divided by the number of its sense, from 1. A single syllable counts a
+    third, as in `most_used`. A pair in both dictionaries counts five times: where they agree on a rare word, the
+    translation is that of a reference twice as often. A word that only the English-Vietnamese dictionary has must be
+    used, or consist of common syllables, because some are misspelled.
+    """
+    uses = word_uses(entries, text)
+    syllables = Counter[str]()
+    for word, count in uses.items():
+        for syllable in word.split():
+            syllables[syllable] += count
+    pairs: dict[str, dict[str, list[Entry]]] = defaultdict(lambda: defaultdict(list))
+    for entry in entries:
+        bare, word = _bare(entry.translation), entry.word.lower()
+        is_name = entry.sense is not None and entry.word != word
+        if entry.part not in _INFLECTIONS or not _is_plain(bare) or is_name or word == bare:
+            continue
+        is_ordered = entry.sense is not None
+        if is_ordered or uses[word] or all(syllables[syllable] >= 50 for syllable in word.split()):
+            pairs[bare][word].append(entry)
+    result = {}
+    for bare, words in pairs.items():
+        scores, senses = {}, {}
+        for word, rows in words.items():
+            numbers = [row.sense for row in rows if row.sense is not None]
+            senses[word] = min(numbers, default=None)
+            is_in_both = 0 < len(numbers) < len(rows)
+            count = (uses[word] + 0.1) / (1 if " " in word else 3)
+            scores[word] = count / (1 + (senses[word] or 0)) * (5 if is_in_both else 1)
+        word = max(scores, key=lambda word: scores[word])
+        rows = words[word]
+        is_in_english = any(row.sense is None for row in rows)
+        result[bare] = Best(word, rows[0].part, scores[word] / sum(scores.values()), is_in_english, senses[word])
+    return result
+
+
+def frequent_pairs(best: dict[str, Best], known: Counter[str], frequent: set[str]) -> list[tuple[str, str, str]]:
+    """Tuples (English word, translation, part of speech) of rare words of which a form is in `frequent`."""
+    return [
+        (english, choice.word, choice.part)
+        for english, choice in best.items()
+        if known[english] < _KNOWN_LINES
+        and (not choice.sense or choice.is_in_english)
+        and frequent.intersection(_forms(english, choice.part))
+    ]
 
 
 class Inserted(NamedTuple):
@@ -267,17 +358,18 @@ class Exchanger:
 
     def exchanged(self, source: str, target: str) -> tuple[str, str] | None:
         """The pair with other words, or None if no word of it can be exchanged."""
-        forms = Counter(source_word.lower() for source_word in _WORD.findall(source))
+        source_spans = list(whole_words(source))  # "don't" is one word, which must not become "walk't"
+        forms = Counter(source[start:end].lower() for start, end in source_spans)
         spans = list(self._segmenter.spans(target))
         words = Counter(target[start:end].lower() for start, end in spans)
         candidates = []
-        for match in _WORD.finditer(source):
-            form = match[0].lower()
+        for source_span in source_spans:
+            form = source[slice(*source_span)].lower()
             for start, end in spans:
                 word = target[start:end].lower()
                 part, inflection = self._replaceable.get((form, word), ("", str))
                 if part in self._next and forms[form] == words[word] == 1:
-                    candidates.append((match.span(), (start, end), part, inflection))
+                    candidates.append((source_span, (start, end), part, inflection))
                     break
         if not candidates:
             return None
@@ -316,24 +408,24 @@ class Replacer:
         return _replaced(source, changes) if changes else None
 
 
-def dictionary_table(
-    entries: Sequence[Entry], text: Sequence[str], known: Counter[str], fewer_than: int
-) -> dict[str, str]:
-    """The most used translation of each form of the English words that fewer than this number of lines have.
+def dictionary_table(best: dict[str, Best], known: Counter[str]) -> dict[str, str]:
+    """The best translation of each form of the English words that few lines have.
 
-    A form that is itself a word of the dictionary, such as "seed", is not a form of another one.
+    The limits are those at which the translation is right in a reference about as often as that of a model that was
+    trained on these lines (docs/lab_notebook.md, everyday words). A form that is itself a word of the dictionary, such
+    as "seed", is not a form of another one.
     """
-    parts = _parts_of_speech(entries)
-    heads = {_bare(entry.translation) for entry in entries}
     table: dict[str, str] = {}
-    for translation, word in most_used(entries, text):
-        bare = _bare(translation)
-        if not _is_plain(bare) or known[bare] >= fewer_than:
-            continue
-        for inflection in _INFLECTIONS.get(parts[translation, word], ()):
-            form = inflection(bare)
-            if known[form] < fewer_than and (form == bare or form not in heads):
-                table.setdefault(form, word)
+    for english, choice in best.items():
+        is_noun_or_adjective = choice.part in ("noun", "adj")
+        if is_noun_or_adjective and choice.share >= 0.6:
+            fewer_than = 20 if choice.is_in_english else 10
+        else:
+            fewer_than = 3 if choice.share >= 0.4 else 1
+        if known[english] < fewer_than:
+            for form in _forms(english, choice.part):
+                if known[form] < fewer_than and (form == english or form not in best):
+                    table.setdefault(form, choice.word)
     return dict(sorted(table.items()))
 
 
@@ -341,7 +433,7 @@ def _parts_of_speech(entries: Sequence[Entry]) -> dict[tuple[str, str], str]:
     """The part of speech of each pair (translation, word) of a first sense."""
     parts: dict[tuple[str, str], str] = {}
     for word, translation, part, sense in entries:
-        if sense == 0:
+        if not sense:
             parts.setdefault((translation, word), part)
     return parts
 
@@ -375,6 +467,10 @@ def _bare(translation: str) -> str:
     return re.sub(r"^(to|an?|the) ", "", translation)
 
 
+def _forms(word: str, part: str) -> list[str]:
+    return [inflection(word) for inflection in _INFLECTIONS[part]]
+
+
 _INFLECTIONS: dict[str, tuple[Callable[[str], str], ...]] = {
     "noun": (str, _with_s),
     "verb": (str, _past, _participle, _with_s),
@@ -400,6 +496,7 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     read = commands.add_parser("read", help="write the words of a dictionary of Wiktionary")
     read.add_argument("wiktionary", type=Path, help="the dictionary, see above")
+    read.add_argument("--english", type=Path, help="an English-Vietnamese one, see above")
     for name in ("pairs", "insert", "exchange", "replace", "table"):
         command = commands.add_parser(name)
         command.add_argument("words", type=Path, help="what the command read has written")
@@ -412,38 +509,46 @@ def main() -> None:
         )
         if name != "table":
             command.add_argument("--seed", type=int, default=1)
-        if name != "pairs":
-            command.add_argument("--known", type=Path, nargs="+", required=True, help="English text for training")
+        command.add_argument(
+            "--known", type=Path, nargs="+", required=name != "pairs", default=[], help="English text for training"
+        )
+    for name in ("pairs", "exchange"):
+        commands.choices[name].add_argument("--frequent", type=Path, help="frequent English words, see above")
     for name in ("exchange", "replace"):
         commands.choices[name].add_argument("--corpora", nargs="+", required=True, help="corpora, without .en and .vi")
     commands.choices["exchange"].add_argument("--variants", type=int, default=2, help="rounds through the corpora")
-    commands.choices["table"].add_argument(
-        "--fewer-than", type=int, default=3, help="words that fewer lines of the known text have"
-    )
     options = parser.parse_args()
     if options.command == "read":
         sys.stdout.reconfigure(encoding="utf-8")
         for entry in wiktionary_entries(options.wiktionary):
             print(*entry, sep="\t")
+        for entry in english_entries(options.english) if options.english else ():
+            print(entry.word, entry.translation, entry.part, _NO_SENSE, sep="\t")
         return
     entries = stored_entries(options.words, options.tone_marks)
     text = []
     if options.command != "replace":
         text = [with_tone_marks(line, options.tone_marks) for line in iter_lines(options.text)]
-    known = Counter[str]()
-    if options.command != "pairs":
-        lines_of_files = (line for path in options.known for line in iter_lines(path))
-        known.update(word for line in lines_of_files for word in set(re.findall(r"[a-z]+", line.lower())))
+    lines_of_files = (line for path in options.known for line in iter_lines(path))
+    known = Counter(word for line in lines_of_files for word in set(re.findall(r"[a-z]+", line.lower())))
     if options.command == "table":  # nothing in it is random
-        table = Dictionary(dictionary_table(entries, text, known, options.fewer_than))
+        table = Dictionary(dictionary_table(best_translations(entries, text), known))
         if not table:
-            raise Mistake(f"No word of {options.words} is rare enough for the dictionary; raise --fewer-than.")
+            raise Mistake(f"No word of {options.words} is rare enough in {options.known[0]} for the dictionary.")
         options.out.write_text(table.table(), encoding="utf-8")
         return
     random = Random(options.seed)
     random.shuffle(text)
+    frequent: list[tuple[str, str, str]] = []
+    if options.command in ("pairs", "exchange") and options.frequent:
+        words = {line.split()[0].lower() for line in iter_lines(options.frequent) if line.strip()}
+        frequent = frequent_pairs(best_translations(entries, text), known, words)
+        if not frequent:
+            raise Mistake(f"No word of {options.frequent} is rare in {options.known} and in {options.words}.")
     if options.command == "pairs":
         pairs = most_used(entries, text)
+        if options.frequent:
+            pairs = [(form, word) for english, word, part in frequent for form in _forms(english, part)]
         random.shuffle(pairs)
         write_pairs(options.out, pairs)
         return
@@ -463,7 +568,12 @@ def main() -> None:
         replaced = [(replacer.replaced(*pair), pair[1]) for pair in lines]
         write_pairs(options.out, [(source, target) for source, target in replaced if source])
         return
-    exchanger = Exchanger(entries, most_used(entries, text), known, random)
+    if options.frequent:  # the chosen translation is the first sense of its word
+        entries = [Entry(word, english, part, 0) for english, word, part in frequent] + entries
+        pairs = [(english, word) for english, word, _ in frequent]
+    else:
+        pairs = most_used(entries, text)
+    exchanger = Exchanger(entries, pairs, known, random)
     exchanged = [exchanger.exchanged(*pair) for _ in range(options.variants) for pair in lines]
     write_pairs(options.out, [pair for pair in exchanged if pair])
 

@@ -12,7 +12,10 @@ from scripts.studies.dictionary import (
     Exchanger,
     Replacer,
     Segmenter,
+    best_translations,
     dictionary_table,
+    english_entries,
+    frequent_pairs,
     inflected,
     insert_words,
     most_used,
@@ -140,6 +143,7 @@ def test_a_word_is_exchanged_on_both_sides_in_its_form():
         ("A house closed.", "Một trường học đã đóng cửa."),
         ("A school closed.", "Một ngôi nhà đã đóng cửa."),
         ("A school is a school.", "Trường học là trường học."),
+        ("A school've closed.", "Một trường học đã đóng cửa."),  # a part of a contraction is no word
         ("He opened it.", "Anh ấy đã mở nó."),
     ],
 )
@@ -189,9 +193,11 @@ def test_rare_words_are_replaced_by_the_word_of_the_other_line(source, target, r
     assert all(result is None or len(result.split()) >= len(source.split()) for result in results)
 
 
+TEXT = ["súp"] * 30 + ["canh"] * 40 + ["gia cầm", "hạt giống"] * 5 + ["nhìn", "sủa", "mèo"] * 40
+
+
 def test_a_table_has_the_most_used_translation_of_rare_words_and_their_forms():
-    text = ["súp"] * 30 + ["canh"] * 90 + ["gia cầm", "hạt giống"] * 5 + ["nhìn", "sủa", "mèo"] * 40
-    table = dictionary_table(RARE, text, Counter(cat=3, see=2, barking=3), fewer_than=3)
+    table = dictionary_table(best_translations(RARE, TEXT), Counter(cat=10, see=2, barking=3))
     assert table == {
         **dict.fromkeys(("bark", "barked", "barks"), "sủa"),
         **dict.fromkeys(("poultry", "poultries"), "gia cầm"),
@@ -200,3 +206,47 @@ def test_a_table_has_the_most_used_translation_of_rare_words_and_their_forms():
         **dict.fromkeys(("soup", "soups"), "súp"),
     }
     assert Dictionary(table).replaced("Poultry soup") == "Gia cầm súp"
+
+
+def test_both_directions_of_wiktionary_agree_on_the_best_translation(tmp_path):
+    english = tmp_path / "english.txt"
+    english.write_text(
+        "# a comment\n"
+        "soup {n} (dish) :: canh, soup\n"
+        "to see off {v} (to escort) :: tiễn\n"
+        "bark {v} (to make a loud noise (dogs)) :: sủa ; (con chó) kêu\n"
+        "plumber {n} (one who fits pipes) :: thợ sữa ống\n"
+        "cat {n} (animal) :: /con/ mèo\n",
+        encoding="utf-8",
+    )
+    entries = list(english_entries(english))
+    assert entries == [
+        Entry("canh", "soup", "noun", None),
+        Entry("soup", "soup", "noun", None),
+        Entry("sủa", "bark", "verb", None),
+        Entry("kêu", "bark", "verb", None),
+        Entry("thợ sữa ống", "plumber", "noun", None),
+        Entry("mèo", "cat", "noun", None),
+    ]
+    best = best_translations(RARE + entries, TEXT)
+    assert best["soup"].word == "canh"
+    assert best["soup"].is_in_english
+    assert best["soup"].share == pytest.approx(40.1 / 2 * 5 / (40.1 / 2 * 5 + 30.1))
+    assert best["cat"].is_in_english
+    assert best["poultry"].sense == 0
+    assert "plumber" not in best  # it is not used, and its syllables are rare: misspelled
+
+    known = Counter(soup=19, bark=3, cat=40)
+    assert dictionary_table(best, known).get("soups") == "canh"
+    assert "soup" not in dictionary_table(best, known + Counter(soup=1))
+    assert "bark" not in dictionary_table(best, known)
+    assert frequent_pairs(best, known, {"soups", "cat", "barked", "walk"}) == [
+        ("soup", "canh", "noun"),
+        ("bark", "sủa", "verb"),
+    ]
+
+
+def test_stored_entries_are_those_that_were_read(tmp_path):
+    words = tmp_path / "words.tsv"
+    words.write_text("hòa bình\tpeace\tnoun\t0\ncanh\tsoup\tnoun\t-\n", encoding="utf-8")
+    assert stored_entries(words, "new") == [Entry("hoà bình", "peace", "noun", 0), Entry("canh", "soup", "noun", None)]
