@@ -18,7 +18,17 @@ MODELS = included_models()
 
 
 MADE = {
-    "en-vi": {"exchanged", "lower", "rexch", "rreal", "rwords", "words"},
+    "en-vi": {
+        "everyday",
+        "everyday_replaced",
+        "exchanged",
+        "lower",
+        "real_replaced",
+        "rexch",
+        "rreal",
+        "rwords",
+        "words",
+    },
     "vi-en": {"div1", "exchanged", "infused_vien", "openstax_back"},
 }
 """Corpora that were made of vi_mono, openstax, dict and the other parts."""

@@ -37,8 +37,7 @@ Vietnamese line has it, such as "The súp is hot."; each word with a probability
 such words. `table` writes the dictionary: the nouns, verbs and adjectives of one word that fewer than three lines have,
 in their regular forms. Nouns and adjectives of which one translation is much more frequent than the others may have
 fewer than ten lines, and if it is in the English-Vietnamese dictionary, twenty. The best translation is the one that
-the Vietnamese text uses most; the first sense of a word, and a pair in both dictionaries, count more. Without a best
-one, a word must be in no line.
+the Vietnamese text uses most; a pair in both dictionaries counts more. Without a best one, a word must be in no line.
 """
 
 import argparse
@@ -196,24 +195,23 @@ def most_used(entries: Sequence[Entry], text: Sequence[str]) -> list[tuple[str, 
 class Best(NamedTuple):
     """The best translation of an English word.
 
-    `share` is its part of the scores of all translations; `sense` its smallest sense number, None if only the
-    English-Vietnamese dictionary has the pair; `is_in_english` whether this dictionary has it.
+    `share` is its part of the scores of all translations; `is_in_english` tells whether the English-Vietnamese
+    dictionary has the pair.
     """
 
     word: str
     part: str
     share: float
     is_in_english: bool
-    sense: int | None
 
 
 def best_translations(entries: Sequence[Entry], text: Sequence[str]) -> dict[str, Best]:
     """The best translation of each English word.
 
-    A translation scores by its uses in the text, divided by the number of its sense, from 1. A single syllable counts a
-    third, as in `most_used`. A pair in both dictionaries counts five times: where they agree on a rare word, the
-    translation is that of a reference twice as often. A word that only the English-Vietnamese dictionary has must be
-    used, or consist of common syllables, because some are misspelled.
+    A translation scores by its uses in the text; a single syllable counts a third, as in `most_used`. A pair in both
+    dictionaries counts five times: where they agree on a rare word, the translation is that of a reference twice as
+    often. Later senses of a Vietnamese word ("mã" is a code, and a lemon) must be in both. A word that only the
+    English-Vietnamese dictionary has must be used, or consist of common syllables, because some are misspelled.
     """
     uses = word_uses(entries, text)
     syllables = Counter[str]()
@@ -231,17 +229,17 @@ def best_translations(entries: Sequence[Entry], text: Sequence[str]) -> dict[str
             pairs[bare][word].append(entry)
     result = {}
     for bare, words in pairs.items():
-        scores, senses = {}, {}
+        scores = {}
         for word, rows in words.items():
-            numbers = [row.sense for row in rows if row.sense is not None]
-            senses[word] = min(numbers, default=None)
-            is_in_both = 0 < len(numbers) < len(rows)
-            count = (uses[word] + 0.1) / (1 if " " in word else 3)
-            scores[word] = count / (1 + (senses[word] or 0)) * (5 if is_in_both else 1)
-        word = max(scores, key=lambda word: scores[word])
-        rows = words[word]
-        is_in_english = any(row.sense is None for row in rows)
-        result[bare] = Best(word, rows[0].part, scores[word] / sum(scores.values()), is_in_english, senses[word])
+            senses = {row.sense for row in rows}
+            if senses & {0, None}:
+                is_in_both = None in senses and len(senses) > 1
+                scores[word] = (uses[word] + 0.1) / (1 if " " in word else 3) * (5 if is_in_both else 1)
+        if scores:
+            word = max(scores, key=lambda word: scores[word])
+            rows = words[word]
+            share = scores[word] / sum(scores.values())
+            result[bare] = Best(word, rows[0].part, share, is_in_english=any(row.sense is None for row in rows))
     return result
 
 
@@ -250,9 +248,7 @@ def frequent_pairs(best: dict[str, Best], known: Counter[str], frequent: set[str
     return [
         (english, choice.word, choice.part)
         for english, choice in best.items()
-        if known[english] < _KNOWN_LINES
-        and (not choice.sense or choice.is_in_english)
-        and frequent.intersection(_forms(english, choice.part))
+        if known[english] < _KNOWN_LINES and frequent.intersection(_forms(english, choice.part))
     ]
 
 

@@ -231,9 +231,10 @@ def test_both_directions_of_wiktionary_agree_on_the_best_translation(tmp_path):
     best = best_translations(RARE + entries, TEXT)
     assert best["soup"].word == "canh"
     assert best["soup"].is_in_english
-    assert best["soup"].share == pytest.approx(40.1 / 2 * 5 / (40.1 / 2 * 5 + 30.1))
+    assert best["soup"].share == pytest.approx(40.1 * 5 / (40.1 * 5 + 30.1))
     assert best["cat"].is_in_english
-    assert best["poultry"].sense == 0
+    assert not best["poultry"].is_in_english
+    assert best_translations(RARE, TEXT)["soup"].word == "súp"  # "soup" is not the first sense of "canh"
     assert "plumber" not in best  # it is not used, and its syllables are rare: misspelled
 
     known = Counter(soup=19, bark=3, cat=40)
