@@ -206,12 +206,12 @@ class Best(NamedTuple):
 
 
 def best_translations(entries: Sequence[Entry], text: Sequence[str]) -> dict[str, Best]:
-    """The best translation of each English word.
+    """The best translation of each English word: the one that the text uses most.
 
-    A translation scores by its uses in the text; a single syllable counts a third, as in `most_used`. A pair in both
-    dictionaries counts five times: where they agree on a rare word, the translation is that of a reference twice as
-    often. Later senses of a Vietnamese word ("mã" is a code, and a lemon) must be in both. A word that only the
-    English-Vietnamese dictionary has must be used, or consist of common syllables, because some are misspelled.
+    A single syllable counts a third, as in `most_used`, and a pair in both dictionaries five times: where they agree on
+    a rare word, a reference has the translation twice as often. A later sense of a Vietnamese word must be in both ("mã"
+    is a code, and seldom a lemon). A word that only the English-Vietnamese dictionary has must be used, or consist of
+    common syllables, because some are misspelled.
     """
     uses = word_uses(entries, text)
     syllables = Counter[str]()
@@ -220,26 +220,27 @@ def best_translations(entries: Sequence[Entry], text: Sequence[str]) -> dict[str
             syllables[syllable] += count
     pairs: dict[str, dict[str, list[Entry]]] = defaultdict(lambda: defaultdict(list))
     for entry in entries:
-        bare, word = _bare(entry.translation), entry.word.lower()
-        is_name = entry.sense is not None and entry.word != word
-        if entry.part not in _INFLECTIONS or not _is_plain(bare) or is_name or word == bare:
-            continue
+        english, word = _bare(entry.translation), entry.word.lower()
         is_ordered = entry.sense is not None
+        is_name = is_ordered and entry.word != word
+        if entry.part not in _INFLECTIONS or not _is_plain(english) or is_name or word == english:
+            continue
         if is_ordered or uses[word] or all(syllables[syllable] >= 50 for syllable in word.split()):
-            pairs[bare][word].append(entry)
+            pairs[english][word].append(entry)
     result = {}
-    for bare, words in pairs.items():
+    for english, words in pairs.items():
         scores = {}
         for word, rows in words.items():
             senses = {row.sense for row in rows}
             if senses & {0, None}:
                 is_in_both = None in senses and len(senses) > 1
+                # A tenth of a use, so that a word that the text never uses has a score.
                 scores[word] = (uses[word] + 0.1) / (1 if " " in word else 3) * (5 if is_in_both else 1)
         if scores:
             word = max(scores, key=lambda word: scores[word])
             rows = words[word]
             share = scores[word] / sum(scores.values())
-            result[bare] = Best(word, rows[0].part, share, is_in_english=any(row.sense is None for row in rows))
+            result[english] = Best(word, rows[0].part, share, is_in_english=any(row.sense is None for row in rows))
     return result
 
 
