@@ -209,9 +209,9 @@ def best_translations(entries: Sequence[Entry], text: Sequence[str]) -> dict[str
     """The best translation of each English word: the one that the text uses most.
 
     A single syllable counts a third, as in `most_used`, and a pair in both dictionaries five times: where they agree on
-    a rare word, a reference has the translation twice as often. A later sense of a Vietnamese word must be in both ("mã"
-    is a code, and seldom a lemon). A word that only the English-Vietnamese dictionary has must be used, or consist of
-    common syllables, because some are misspelled.
+    a rare word, a reference has the translation twice as often. A later sense of a Vietnamese word must be in both:
+    "mã" is a code, and seldom a lemon. A word that only the English-Vietnamese dictionary has must be used, or consist
+    of common syllables, because some are misspelled.
     """
     uses = word_uses(entries, text)
     syllables = Counter[str]()
