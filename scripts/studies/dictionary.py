@@ -41,7 +41,6 @@ the Vietnamese text uses most; a pair in both dictionaries counts more. Without 
 """
 
 import argparse
-import html
 import re
 import sys
 from collections import Counter, defaultdict
@@ -55,95 +54,14 @@ from nmt.data.corpus import iter_pairs
 from nmt.errors import Mistake
 from nmt.text.dictionary import Dictionary, whole_words
 from nmt.text.lines import iter_lines
-from nmt.text.tone_marks import ToneMarks, with_tone_marks
+from nmt.text.tone_marks import with_tone_marks
 from scripts.mistakes import report_mistakes
+from scripts.studies.wiktionary import Entry, english_entries, print_entries, stored_entries, wiktionary_entries
 
-_LABELS = re.compile(
-    r"\b(obsolete|archaic|dated|derogatory|vulgar|slang|rare|literary|historical|dialectal?|Southern|Northern|Central"
-    r"|informal|colloquial|figurative(ly)?|euphemis\w*|offensive|nonstandard|in compounds|poetic|elevated|regional"
-    r"|Roman Catholicism|misspelling|childish|humorous|internet|Vietnam)\b"
-)
-"""Senses with one of these labels are left out."""
-_EXPLANATION = re.compile(
-    r"(Synonym|Alternative|Initialism|Clipping|Short for|Abbreviation|Acronym|Obsolete|Misspelling|Nonstandard"
-    r"|[Uu]sed (to|in|as|for|with) |[Oo]nly "
-    r"|Romanization|Letter |The name|a (fe)?male|a unisex|a surname|An? |The |[Aa]ny |[Ss]omeone|one who"
-    r"|of |one of|Contraction|Pronunciation|Dated |Archaic |[Ss]ee |[Ii]ndicat(es|ing) |[Ee]xpress(es|ing) |same as"
-    r"|to be used|or )"
-)
-_PARTS_OF_SPEECH = ("noun", "verb", "adj", "adv", "name", "num", "phrase", "prep", "conj")
 _KNOWN_LINES, _MOST_INSERTIONS, _MOST_IN_A_LINE = 40, 40, 3
 _REPLACED = 0.8
-_NO_SENSE = "-"
 _LINE_WORDS = range(4, 51)
 _WORD = re.compile(r"[^\W\d_]+")
-
-
-class Entry(NamedTuple):
-    """A Vietnamese word and an English translation; `sense` is None where senses have no order."""
-
-    word: str
-    translation: str
-    part: str
-    sense: int | None
-
-
-def wiktionary_entries(path: Path) -> Iterator[Entry]:
-    for line in iter_lines(path):
-        heads, _, body = line.partition("\t")
-        # Forms in Chinese characters follow those in Latin script.
-        latin = [head for head in heads.split("|") if all(ord(letter) < 0x2000 for letter in head)]
-        if not latin:
-            continue
-        for part, meanings in re.findall(r"<i>([^<]*)</i><br><ol>(.*?)</ol>", body):
-            if part not in _PARTS_OF_SPEECH:
-                continue
-            for sense, meaning in enumerate(re.findall(r"<li>(.*?)</li>", meanings)):
-                yield from (Entry(latin[0], text, part, sense) for text in _translations(meaning))
-
-
-def _translations(meaning: str) -> Iterator[str]:
-    text = html.unescape(re.sub(r"<[^>]+>", "", meaning)).strip().rstrip(".")
-    label = re.match(r"\(([^)]*)\)\s*", text)
-    if label and _LABELS.search(label[1]):
-        return
-    text = text[label.end() :] if label else text
-    if _EXPLANATION.match(text):
-        return
-    for phrase in re.split(r"\s*[;,]\s*", re.sub(r"\s*\([^)]*\)", "", text)):
-        if (
-            re.fullmatch(r"[A-Za-z][A-Za-z' -]*", phrase)
-            and len(phrase.split()) <= 4
-            and not _EXPLANATION.match(phrase)
-        ):
-            yield phrase
-
-
-def english_entries(path: Path) -> Iterator[Entry]:
-    """The words of lines such as "soup {n} (dish) :: canh, soup"."""
-    for line in iter_lines(path):
-        fields = re.match(r"([a-z]+) \{(n|v|adj)\}(?: \(.*\))? :: (.*)$", line)
-        if not fields:
-            continue
-        part = {"n": "noun", "v": "verb", "adj": "adj"}[fields[2]]
-        for word in re.split(r"\s*[,;]\s*", re.sub(r"\s*[(\[{/][^)\]}/]*[)\]}/]\s*", " ", fields[3])):
-            if re.fullmatch(r"[^\W\d_]+( [^\W\d_]+){0,3}", word.strip()):
-                yield Entry(word.strip(), fields[1], part, None)
-
-
-def stored_entries(path: Path, tone_marks: ToneMarks | None) -> list[Entry]:
-    entries = []
-    for number, line in enumerate(iter_lines(path), start=1):
-        columns = line.split("\t")
-        if len(columns) != 4 or not (columns[3].isdecimal() or columns[3] == _NO_SENSE):
-            raise Mistake(
-                f"{path}, line {number}: expected a word, a translation, a part of speech and a sense number, "
-                "with tabs between them; make the file with the command read."
-            )
-        word, translation, part, sense = columns
-        number_of_sense = None if sense == _NO_SENSE else int(sense)
-        entries.append(Entry(with_tone_marks(word, tone_marks), translation, part, number_of_sense))
-    return entries
 
 
 class Segmenter:
@@ -218,7 +136,7 @@ def best_translations(entries: Sequence[Entry], text: Sequence[str]) -> dict[str
     for word, count in uses.items():
         for syllable in word.split():
             syllables[syllable] += count
-    pairs: dict[str, dict[str, list[Entry]]] = defaultdict(lambda: defaultdict(list))
+    candidates: dict[str, dict[str, list[Entry]]] = defaultdict(lambda: defaultdict(list))
     for entry in entries:
         english, word = _bare(entry.translation), entry.word.lower()
         is_ordered = entry.sense is not None
@@ -226,31 +144,31 @@ def best_translations(entries: Sequence[Entry], text: Sequence[str]) -> dict[str
         if entry.part not in _INFLECTIONS or not _is_plain(english) or is_name or word == english:
             continue
         if is_ordered or uses[word] or all(syllables[syllable] >= 50 for syllable in word.split()):
-            pairs[english][word].append(entry)
+            candidates[english][word].append(entry)
     result = {}
-    for english, words in pairs.items():
+    for english, rows_of in candidates.items():
         scores = {}
-        for word, rows in words.items():
+        for word, rows in rows_of.items():
             senses = {row.sense for row in rows}
             if senses & {0, None}:
                 is_in_both = None in senses and len(senses) > 1
                 # A tenth of a use, so that a word that the text never uses has a score.
                 scores[word] = (uses[word] + 0.1) / (1 if " " in word else 3) * (5 if is_in_both else 1)
         if scores:
-            word = max(scores, key=lambda word: scores[word])
-            rows = words[word]
-            share = scores[word] / sum(scores.values())
-            result[english] = Best(word, rows[0].part, share, is_in_english=any(row.sense is None for row in rows))
+            best = max(scores, key=lambda word: scores[word])
+            rows = rows_of[best]
+            share = scores[best] / sum(scores.values())
+            result[english] = Best(best, rows[0].part, share, is_in_english=any(row.sense is None for row in rows))
     return result
 
 
-def frequent_pairs(best: dict[str, Best], known: Counter[str], frequent: set[str]) -> list[tuple[str, str, str]]:
-    """Tuples (English word, translation, part of speech) of rare words of which a form is in `frequent`."""
-    return [
-        (english, choice.word, choice.part)
+def frequent_words(best: dict[str, Best], known: Counter[str], frequent: set[str]) -> dict[str, Best]:
+    """The rare words of which a form is in `frequent`."""
+    return {
+        english: choice
         for english, choice in best.items()
         if known[english] < _KNOWN_LINES and frequent.intersection(_forms(english, choice.part))
-    ]
+    }
 
 
 class Inserted(NamedTuple):
@@ -355,7 +273,7 @@ class Exchanger:
 
     def exchanged(self, source: str, target: str) -> tuple[str, str] | None:
         """The pair with other words, or None if no word of it can be exchanged."""
-        source_spans = list(whole_words(source))  # "don't" is one word, which must not become "walk't"
+        source_spans = whole_words(source)  # "don't" is one word, which must not become "walk't"
         forms = Counter(source[start:end].lower() for start, end in source_spans)
         spans = list(self._segmenter.spans(target))
         words = Counter(target[start:end].lower() for start, end in spans)
@@ -373,11 +291,11 @@ class Exchanger:
         chosen = self._random.sample(candidates, min(self._random.choice((1, 2)), len(candidates)))
         if len({target_span for _, target_span, _, _ in chosen}) < len(chosen):
             chosen = chosen[:1]
-        changes = [(spans, inflection, next(self._next[part])) for *spans, part, inflection in chosen]
-        source_changes = [
-            _after_article(source, spans[0], inflection(choice[0])) for spans, inflection, choice in changes
-        ]
-        target_changes = [(spans[1], choice[1]) for spans, _, choice in changes]
+        source_changes, target_changes = [], []
+        for source_span, target_span, part, inflection in chosen:
+            english, vietnamese = next(self._next[part])
+            source_changes.append(_after_article(source, source_span, inflection(english)))
+            target_changes.append((target_span, vietnamese))
         return _replaced(source, source_changes), _replaced(target, target_changes)
 
 
@@ -427,7 +345,7 @@ def dictionary_table(best: dict[str, Best], known: Counter[str]) -> dict[str, st
 
 
 def _parts_of_speech(entries: Sequence[Entry]) -> dict[tuple[str, str], str]:
-    """The part of speech of each pair (translation, word) of a first sense."""
+    """The part of speech of each pair (translation, word) of a first sense, or of the English-Vietnamese dictionary."""
     parts: dict[tuple[str, str], str] = {}
     for word, translation, part, sense in entries:
         if not sense:
@@ -488,91 +406,137 @@ def write_pairs(out: Path, pairs: Sequence[tuple[str, str]]) -> None:
     write_lines(_file(out, ".vi"), [target for _, target in pairs])
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    commands = parser.add_subparsers(dest="command", required=True)
-    read = commands.add_parser("read", help="write the words of a dictionary of Wiktionary")
-    read.add_argument("wiktionary", type=Path, help="the dictionary, see above")
-    read.add_argument("--english", type=Path, help="an English-Vietnamese one, see above")
-    for name in ("pairs", "insert", "exchange", "replace", "table"):
-        command = commands.add_parser(name)
-        command.add_argument("words", type=Path, help="what the command read has written")
-        if name != "replace":
-            command.add_argument("text", type=Path, help="Vietnamese text")
-        what = "the file" if name == "table" else "the beginning of the files' names"
-        command.add_argument("--out", type=Path, required=True, help=what)
-        command.add_argument(
-            "--tone-marks", choices=["old", "new"], help="as tokenizer.tone_marks; unchanged if not given"
-        )
-        if name != "table":
-            command.add_argument("--seed", type=int, default=1)
-        command.add_argument(
-            "--known", type=Path, nargs="+", required=name != "pairs", default=[], help="English text for training"
-        )
-    for name in ("pairs", "exchange"):
-        commands.choices[name].add_argument("--frequent", type=Path, help="frequent English words, see above")
-    for name in ("exchange", "replace"):
-        commands.choices[name].add_argument("--corpora", nargs="+", required=True, help="corpora, without .en and .vi")
-    commands.choices["exchange"].add_argument("--variants", type=int, default=2, help="rounds through the corpora")
-    options = parser.parse_args()
-    if options.command == "read":
-        sys.stdout.reconfigure(encoding="utf-8")
-        for entry in wiktionary_entries(options.wiktionary):
-            print(*entry, sep="\t")
-        for entry in english_entries(options.english) if options.english else ():
-            print(entry.word, entry.translation, entry.part, _NO_SENSE, sep="\t")
-        return
+def read(options: argparse.Namespace) -> None:
+    sys.stdout.reconfigure(encoding="utf-8")
+    print_entries(wiktionary_entries(options.wiktionary), sys.stdout)
+    if options.english:
+        print_entries(english_entries(options.english), sys.stdout)
+
+
+def pairs(options: argparse.Namespace) -> None:
+    entries, random = stored_entries(options.words, options.tone_marks), Random(options.seed)
+    text = _shuffled_text(options, random)
+    if options.frequent:
+        words = _frequent_words(options, best_translations(entries, text))
+        written = [(form, best.word) for english, best in words.items() for form in _forms(english, best.part)]
+    else:
+        written = most_used(entries, text)
+    random.shuffle(written)
+    write_pairs(options.out, written)
+
+
+def insert(options: argparse.Namespace) -> None:
+    entries, random = stored_entries(options.words, options.tone_marks), Random(options.seed)
+    text = _shuffled_text(options, random)
+    inserted = insert_words(entries, text, _known_words(options), random)
+    write_lines(_file(options.out, ".mixed"), [row.mixed for row in inserted])
+    write_lines(_file(options.out, ".vi"), [row.line for row in inserted])
+    write_lines(_file(options.out, ".words"), [" ".join(row.words) for row in inserted])
+
+
+def exchange(options: argparse.Namespace) -> None:
+    entries, random = stored_entries(options.words, options.tone_marks), Random(options.seed)
+    text = _shuffled_text(options, random)
+    if options.frequent:
+        words = _frequent_words(options, best_translations(entries, text))
+        rare = [(english, best.word) for english, best in words.items()]
+        # The best translation becomes the first sense of its word.
+        entries = [Entry(best.word, english, best.part, 0) for english, best in words.items()] + entries
+    else:
+        rare = most_used(entries, text)
+    lines = _lines(options)
+    exchanger = Exchanger(entries, rare, _known_words(options), random)
+    exchanged = [exchanger.exchanged(*pair) for _ in range(options.variants) for pair in lines]
+    write_pairs(options.out, [pair for pair in exchanged if pair])
+
+
+def replace(options: argparse.Namespace) -> None:
     entries = stored_entries(options.words, options.tone_marks)
-    text = []
-    if options.command != "replace":
-        text = [with_tone_marks(line, options.tone_marks) for line in iter_lines(options.text)]
-    lines_of_files = (line for path in options.known for line in iter_lines(path))
-    known = Counter(word for line in lines_of_files for word in set(re.findall(r"[a-z]+", line.lower())))
-    if options.command == "table":  # nothing in it is random
-        table = Dictionary(dictionary_table(best_translations(entries, text), known))
-        if not table:
-            raise Mistake(f"No word of {options.words} is rare enough in {options.known[0]} for the dictionary.")
-        options.out.write_text(table.table(), encoding="utf-8")
-        return
-    random = Random(options.seed)
+    replacer = Replacer(entries, _known_words(options), Random(options.seed))
+    replaced = [(replacer.replaced(*pair), pair[1]) for pair in _lines(options)]
+    write_pairs(options.out, [(source, target) for source, target in replaced if source])
+
+
+def table(options: argparse.Namespace) -> None:
+    entries = stored_entries(options.words, options.tone_marks)
+    text = [with_tone_marks(line, options.tone_marks) for line in iter_lines(options.text)]
+    words = Dictionary(dictionary_table(best_translations(entries, text), _known_words(options)))
+    if not words:
+        raise Mistake(
+            f"All words of {options.words} are in too many lines of {_names(options.known)} for the dictionary; "
+            "give a larger dictionary, or training text without these words."
+        )
+    options.out.write_text(words.table(), encoding="utf-8")
+
+
+def _shuffled_text(options: argparse.Namespace, random: Random) -> list[str]:
+    text = [with_tone_marks(line, options.tone_marks) for line in iter_lines(options.text)]
     random.shuffle(text)
-    frequent: list[tuple[str, str, str]] = []
-    if options.command in ("pairs", "exchange") and options.frequent:
-        words = {line.split()[0].lower() for line in iter_lines(options.frequent) if line.strip()}
-        frequent = frequent_pairs(best_translations(entries, text), known, words)
-        if not frequent:
-            raise Mistake(f"No word of {options.frequent} is rare in {options.known} and in {options.words}.")
-    if options.command == "pairs":
-        pairs = most_used(entries, text)
-        if options.frequent:
-            pairs = [(form, word) for english, word, part in frequent for form in _forms(english, part)]
-        random.shuffle(pairs)
-        write_pairs(options.out, pairs)
-        return
-    if options.command == "insert":
-        inserted = insert_words(entries, text, known, random)
-        write_lines(_file(options.out, ".mixed"), [row.mixed for row in inserted])
-        write_lines(_file(options.out, ".vi"), [row.line for row in inserted])
-        write_lines(_file(options.out, ".words"), [" ".join(row.words) for row in inserted])
-        return
-    lines = [
+    return text
+
+
+def _known_words(options: argparse.Namespace) -> Counter[str]:
+    """How many lines of the training text have each English word, in small letters."""
+    lines = (line for path in options.known for line in iter_lines(path))
+    return Counter(word for line in lines for word in set(re.findall(r"[a-z]+", line.lower())))
+
+
+def _frequent_words(options: argparse.Namespace, best: dict[str, Best]) -> dict[str, Best]:
+    frequent = {line.split()[0].lower() for line in iter_lines(options.frequent) if line.strip()}
+    words = frequent_words(best, _known_words(options), frequent)
+    if not words:
+        raise Mistake(
+            f"{options.words} has no word of {options.frequent} that is rare in {_names(options.known)}; "
+            "give a longer list, or a larger dictionary."
+        )
+    return words
+
+
+def _names(paths: Sequence[Path]) -> str:
+    return ", ".join(map(str, paths))
+
+
+def _lines(options: argparse.Namespace) -> list[tuple[str, str]]:
+    return [
         (source, with_tone_marks(target, options.tone_marks))
         for corpus in options.corpora
         for source, target in iter_pairs(corpus, Direction("en", "vi"))
     ]
-    if options.command == "replace":
-        replacer = Replacer(entries, known, random)
-        replaced = [(replacer.replaced(*pair), pair[1]) for pair in lines]
-        write_pairs(options.out, [(source, target) for source, target in replaced if source])
-        return
-    if options.frequent:  # the chosen translation is the first sense of its word
-        entries = [Entry(word, english, part, 0) for english, word, part in frequent] + entries
-        pairs = [(english, word) for english, word, _ in frequent]
-    else:
-        pairs = most_used(entries, text)
-    exchanger = Exchanger(entries, pairs, known, random)
-    exchanged = [exchanger.exchanged(*pair) for _ in range(options.variants) for pair in lines]
-    write_pairs(options.out, [pair for pair in exchanged if pair])
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True)
+    command = commands.add_parser("read", help="write the words of a dictionary of Wiktionary")
+    command.set_defaults(run=read)
+    command.add_argument("wiktionary", type=Path, help="the dictionary, see above")
+    command.add_argument("--english", type=Path, help="an English-Vietnamese one, see above")
+    for run in (pairs, insert, exchange, replace, table):
+        command = commands.add_parser(run.__name__)
+        command.set_defaults(run=run)
+        command.add_argument("words", type=Path, help="what the command read has written")
+        if run is not replace:
+            command.add_argument("text", type=Path, help="Vietnamese text")
+        what = "the file" if run is table else "the beginning of the files' names"
+        command.add_argument("--out", type=Path, required=True, help=what)
+        command.add_argument(
+            "--tone-marks", choices=["old", "new"], help="as tokenizer.tone_marks; unchanged if not given"
+        )
+        command.add_argument(
+            "--known", type=Path, nargs="+", required=run is not pairs, help="English text for training"
+        )
+        if run is not table:
+            command.add_argument("--seed", type=int, default=1)
+        if run in (exchange, replace):
+            command.add_argument("--corpora", nargs="+", required=True, help="corpora, without .en and .vi")
+        if run in (pairs, exchange):
+            command.add_argument("--frequent", type=Path, help="frequent English words, see above; needs --known")
+        if run is exchange:
+            command.add_argument("--variants", type=int, default=2, help="rounds through the corpora")
+    options = parser.parse_args(arguments)
+    if options.run is pairs and options.frequent and not options.known:
+        parser.error("--frequent chooses words that are rare in the training text: name it with --known")
+    options.run(options)
 
 
 if __name__ == "__main__":

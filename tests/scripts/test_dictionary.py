@@ -8,20 +8,18 @@ import pytest
 from nmt.errors import Mistake
 from nmt.text.dictionary import Dictionary
 from scripts.studies.dictionary import (
-    Entry,
     Exchanger,
     Replacer,
     Segmenter,
     best_translations,
     dictionary_table,
-    english_entries,
-    frequent_pairs,
+    frequent_words,
     inflected,
     insert_words,
+    main,
     most_used,
-    stored_entries,
-    wiktionary_entries,
 )
+from scripts.studies.wiktionary import Entry, english_entries, stored_entries, wiktionary_entries
 
 MEANINGS = "<i>{part}</i><br><ol>{senses}</ol>"
 
@@ -241,13 +239,67 @@ def test_both_directions_of_wiktionary_agree_on_the_best_translation(tmp_path):
     assert dictionary_table(best, known).get("soups") == "canh"
     assert "soup" not in dictionary_table(best, known + Counter(soup=1))
     assert "bark" not in dictionary_table(best, known)
-    assert frequent_pairs(best, known, {"soups", "cat", "barked", "walk"}) == [
-        ("soup", "canh", "noun"),
-        ("bark", "sủa", "verb"),
-    ]
+    assert set(frequent_words(best, known, {"soups", "cat", "barked", "walk"})) == {"soup", "bark"}
 
 
 def test_stored_entries_are_those_that_were_read(tmp_path):
     words = tmp_path / "words.tsv"
     words.write_text("hòa bình\tpeace\tnoun\t0\ncanh\tsoup\tnoun\t-\n", encoding="utf-8")
     assert stored_entries(words, "new") == [Entry("hoà bình", "peace", "noun", 0), Entry("canh", "soup", "noun", None)]
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """Small files for every command, in the working folder."""
+    monkeypatch.chdir(tmp_path)
+    wiktionary(
+        tmp_path / "wiktionary.tsv", ("súp", "noun", ["soup"]), ("xe", "noun", ["car"]), ("voi", "noun", ["elephant"])
+    )
+    contents = {
+        "english.txt": "soup {n} (dish) :: canh\n",
+        "mono.vi": "súp súp canh xe voi\n" * 30,
+        "known.en": "The car is new.\n" * 40 + "Soup!\n",
+        "frequent.txt": "soups 123\ncar 99\n",
+        "corpus.en": "The car is new.\n",
+        "corpus.vi": "Xe thì mới.\n",
+    }
+    for name, text in contents.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def run_command(line):
+    main(line.split())
+
+
+def test_the_commands_work_on_each_others_files(files, capsys):
+    run_command("read wiktionary.tsv --english english.txt")
+    words = capsys.readouterr().out
+    assert words == "súp\tsoup\tnoun\t0\nxe\tcar\tnoun\t0\nvoi\telephant\tnoun\t0\ncanh\tsoup\tnoun\t-\n"
+    (files / "words.tsv").write_text(words, encoding="utf-8")
+    run_command("table words.tsv mono.vi --known known.en --out table.tsv")
+    table = Dictionary.load(files / "table.tsv")
+    assert table.replaced("An elephant, a car, some soup") == "An voi, a car, some súp"
+    run_command(
+        "exchange words.tsv mono.vi --known known.en --corpora corpus --variants 1 --frequent frequent.txt --out new"
+    )
+    assert (files / "new.en").read_text(encoding="utf-8") == "The soup is new.\n"  # elephants are not frequent
+    assert (files / "new.vi").read_text(encoding="utf-8") == "Súp thì mới.\n"
+    run_command("pairs words.tsv mono.vi --known known.en --frequent frequent.txt --out pairs")
+    assert sorted((files / "pairs.en").read_text(encoding="utf-8").split()) == ["soup", "soups"]
+
+
+def test_words_that_are_rare_need_training_text(files, capsys):
+    (files / "words.tsv").write_text("súp\tsoup\tnoun\t0\n", encoding="utf-8")
+    with pytest.raises(SystemExit):
+        run_command("pairs words.tsv mono.vi --frequent frequent.txt --out pairs")
+    assert "name it with --known" in capsys.readouterr().err
+    (files / "many.en").write_text("Soup and soups\n" * 40, encoding="utf-8")
+    with pytest.raises(
+        Mistake, match=r"words\.tsv has no word of frequent\.txt that is rare in many\.en; give a longer"
+    ):
+        run_command("pairs words.tsv mono.vi --known many.en --frequent frequent.txt --out pairs")
+    with pytest.raises(
+        Mistake, match=r"words\.tsv are in too many lines of many\.en for the dictionary; give a larger"
+    ):
+        run_command("table words.tsv mono.vi --known many.en --out table.tsv")
