@@ -28,23 +28,26 @@ the other line, become other words of the same part of speech, which fewer than 
 Each of `--variants` rounds chooses at random which words of a line to exchange; the rare words of a part of speech
 take turns. English words are inflected as regular ones.
 
-With `--frequent`, a file whose lines begin with English words, `exchange` chooses only rare words of which a form is in
-it, with the best translation as in `table`, and `pairs` writes the forms of these words.
+With `--frequent`, a list of English words, one at the beginning of each line, `exchange` chooses only rare words that
+have a form in the list, with the best translation as in `table`; `pairs` writes only these words, in their forms.
 
 `replace` and `table` are for a run that reads a dictionary (docs/how_to/dictionary.md). `replace` writes pairs in whose
 English line rare words, which fewer than 40 lines of the `--known` files have, are replaced by their translation if the
 Vietnamese line has it, such as "The súp is hot."; each word with a probability of 0.8. A model learns from them to copy
-such words. `table` writes the dictionary: the nouns, verbs and adjectives of one word that fewer than three lines have,
-in their regular forms. Nouns and adjectives of which one translation is much more frequent than the others may have
-fewer than ten lines, and if it is in the English-Vietnamese dictionary, twenty. The best translation is the one that
-the Vietnamese text uses most; a pair in both dictionaries counts more. Without a best one, a word must be in no line.
+such words.
+
+`table` writes the dictionary: nouns, verbs and adjectives of one word, in their regular forms, with the translation
+that the Vietnamese text uses most, or with one that is in both dictionaries. A word is included if fewer than three
+lines of the `--known` files have it; a noun or an adjective with one clearly most frequent translation, if fewer than
+ten have it, or twenty if the translation is in the English-Vietnamese dictionary; a word without a clear translation,
+only if no line has it.
 """
 
 import argparse
 import re
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -113,8 +116,8 @@ def most_used(entries: Sequence[Entry], text: Sequence[str]) -> list[tuple[str, 
 class Best(NamedTuple):
     """The best translation of an English word.
 
-    `share` is its part of the scores of all translations; `is_in_english` tells whether the English-Vietnamese
-    dictionary has the pair.
+    `share` is its part of the uses of the translations among which it was chosen; `is_in_english` tells whether the
+    English-Vietnamese dictionary has the pair.
     """
 
     word: str
@@ -124,51 +127,59 @@ class Best(NamedTuple):
 
 
 def best_translations(entries: Sequence[Entry], text: Sequence[str]) -> dict[str, Best]:
-    """The best translation of each English word: the one that the text uses most.
+    """The best translation of each English word: of those in both dictionaries, the one that the text uses most.
 
-    A single syllable counts a third, as in `most_used`, and a pair in both dictionaries five times: where they agree on
-    a rare word, a reference has the translation twice as often. A later sense of a Vietnamese word must be in both:
-    "mã" is a code, and seldom a lemon. A word that only the English-Vietnamese dictionary has must be used, or consist
-    of common syllables, because some are misspelled.
+    Where they agree on a rare word, a reference has the translation twice as often. Where they do not, the choice is
+    among the first senses of the Vietnamese words ("mã" is a code, and only then a lemon) and the English-Vietnamese
+    dictionary, of which a word must be used, or consist of common syllables, because some are misspelled. A single
+    syllable counts a third, as in `most_used`.
     """
     uses = word_uses(entries, text)
     syllables = Counter[str]()
     for word, count in uses.items():
         for syllable in word.split():
             syllables[syllable] += count
-    candidates: dict[str, dict[str, list[Entry]]] = defaultdict(lambda: defaultdict(list))
+    rows_of: dict[str, dict[str, list[Entry]]] = defaultdict(lambda: defaultdict(list))
     for entry in entries:
-        english, word = _bare(entry.translation), entry.word.lower()
-        is_ordered = entry.sense is not None
-        is_name = is_ordered and entry.word != word
+        english, word = _bare(entry.translation), entry.word
+        is_name = word != word.lower()
         if entry.part not in _INFLECTIONS or not _is_plain(english) or is_name or word == english:
             continue
-        if is_ordered or uses[word] or all(syllables[syllable] >= 50 for syllable in word.split()):
-            candidates[english][word].append(entry)
+        if entry.sense is not None or uses[word] or all(syllables[syllable] >= 50 for syllable in word.split()):
+            rows_of[english][word].append(entry)
     result = {}
-    for english, rows_of in candidates.items():
-        scores = {}
-        for word, rows in rows_of.items():
-            senses = {row.sense for row in rows}
-            if senses & {0, None}:
-                is_in_both = None in senses and len(senses) > 1
-                # A tenth of a use, so that a word that the text never uses has a score.
-                scores[word] = (uses[word] + 0.1) / (1 if " " in word else 3) * (5 if is_in_both else 1)
-        if scores:
-            best = max(scores, key=lambda word: scores[word])
-            rows = rows_of[best]
-            share = scores[best] / sum(scores.values())
-            result[english] = Best(best, rows[0].part, share, is_in_english=any(row.sense is None for row in rows))
+    for english, rows_of_word in rows_of.items():
+        senses = {word: {row.sense for row in rows} for word, rows in rows_of_word.items()}
+        in_both = [word for word in senses if None in senses[word] and len(senses[word]) > 1]
+        words = in_both or [word for word in senses if senses[word] & {0, None}]
+        if not words:
+            continue
+        # A tenth of a use, so that words which the text never uses have a share.
+        scores = {word: (uses[word] + 0.1) / (1 if " " in word else 3) for word in words}
+        best = max(words, key=lambda word: scores[word])
+        part = next((row.part for row in rows_of_word[best] if not row.sense), rows_of_word[best][0].part)
+        result[english] = Best(best, part, scores[best] / sum(scores.values()), None in senses[best])
     return result
 
 
-def frequent_words(best: dict[str, Best], known: Counter[str], frequent: set[str]) -> dict[str, Best]:
+def frequent_words(
+    best: dict[str, Best], heads: Collection[str], known: Counter[str], frequent: set[str]
+) -> dict[str, Best]:
     """The rare words of which a form is in `frequent`."""
     return {
         english: choice
         for english, choice in best.items()
-        if known[english] < _KNOWN_LINES and frequent.intersection(_forms(english, choice.part))
+        if known[english] < _KNOWN_LINES and frequent.intersection(own_forms(english, choice.part, heads))
     }
+
+
+def own_forms(english: str, part: str, heads: Collection[str]) -> list[str]:
+    """The word and its forms that are not words of the dictionary: "seed" is not the past of "see"."""
+    return [form for form in _forms(english, part) if form == english or form not in heads]
+
+
+def english_words(entries: Sequence[Entry]) -> set[str]:
+    return {_bare(entry.translation).lower() for entry in entries}
 
 
 class Inserted(NamedTuple):
@@ -323,23 +334,23 @@ class Replacer:
         return _replaced(source, changes) if changes else None
 
 
-def dictionary_table(best: dict[str, Best], known: Counter[str]) -> dict[str, str]:
+def dictionary_table(best: dict[str, Best], heads: Collection[str], known: Counter[str]) -> dict[str, str]:
     """The best translation of each form of the English words that few lines have.
 
-    The limits are those at which the translation is right in a reference about as often as that of a model that was
-    trained on these lines (docs/lab_notebook.md, everyday words). A form that is itself a word of the dictionary, such
-    as "seed", is not a form of another one.
+    The limits were chosen on development sets among five tables (docs/lab_notebook.md, everyday words): with higher
+    ones, BLEU falls. A form in `heads`, the English words of the dictionary, is not a form of another one.
     """
     table: dict[str, str] = {}
     for english, choice in best.items():
-        is_noun_or_adjective = choice.part in ("noun", "adj")
-        if is_noun_or_adjective and choice.share >= 0.6:
-            fewer_than = 20 if choice.is_in_english else 10
+        if choice.share < 0.4:
+            fewer_than = 1
+        elif choice.part == "verb" or choice.share < 0.6:
+            fewer_than = 3
         else:
-            fewer_than = 3 if choice.share >= 0.4 else 1
+            fewer_than = 20 if choice.is_in_english else 10
         if known[english] < fewer_than:
-            for form in _forms(english, choice.part):
-                if known[form] < fewer_than and (form == english or form not in best):
+            for form in own_forms(english, choice.part, heads):
+                if known[form] < fewer_than:
                     table.setdefault(form, choice.word)
     return dict(sorted(table.items()))
 
@@ -417,8 +428,10 @@ def pairs(options: argparse.Namespace) -> None:
     entries, random = stored_entries(options.words, options.tone_marks), Random(options.seed)
     text = _shuffled_text(options, random)
     if options.frequent:
-        words = _frequent_words(options, best_translations(entries, text))
-        written = [(form, best.word) for english, best in words.items() for form in _forms(english, best.part)]
+        words, heads = _frequent_words(options, entries, text), english_words(entries)
+        written = [
+            (form, best.word) for english, best in words.items() for form in own_forms(english, best.part, heads)
+        ]
     else:
         written = most_used(entries, text)
     random.shuffle(written)
@@ -438,7 +451,7 @@ def exchange(options: argparse.Namespace) -> None:
     entries, random = stored_entries(options.words, options.tone_marks), Random(options.seed)
     text = _shuffled_text(options, random)
     if options.frequent:
-        words = _frequent_words(options, best_translations(entries, text))
+        words = _frequent_words(options, entries, text)
         rare = [(english, best.word) for english, best in words.items()]
         # The best translation becomes the first sense of its word.
         entries = [Entry(best.word, english, best.part, 0) for english, best in words.items()] + entries
@@ -460,7 +473,8 @@ def replace(options: argparse.Namespace) -> None:
 def table(options: argparse.Namespace) -> None:
     entries = stored_entries(options.words, options.tone_marks)
     text = [with_tone_marks(line, options.tone_marks) for line in iter_lines(options.text)]
-    words = Dictionary(dictionary_table(best_translations(entries, text), _known_words(options)))
+    best = best_translations(entries, text)
+    words = Dictionary(dictionary_table(best, english_words(entries), _known_words(options)))
     if not words:
         raise Mistake(
             f"All words of {options.words} are in too many lines of {_names(options.known)} for the dictionary; "
@@ -481,9 +495,10 @@ def _known_words(options: argparse.Namespace) -> Counter[str]:
     return Counter(word for line in lines for word in set(re.findall(r"[a-z]+", line.lower())))
 
 
-def _frequent_words(options: argparse.Namespace, best: dict[str, Best]) -> dict[str, Best]:
+def _frequent_words(options: argparse.Namespace, entries: Sequence[Entry], text: Sequence[str]) -> dict[str, Best]:
     frequent = {line.split()[0].lower() for line in iter_lines(options.frequent) if line.strip()}
-    words = frequent_words(best, _known_words(options), frequent)
+    best = best_translations(entries, text)
+    words = frequent_words(best, english_words(entries), _known_words(options), frequent)
     if not words:
         raise Mistake(
             f"{options.words} has no word of {options.frequent} that is rare in {_names(options.known)}; "

@@ -68,15 +68,22 @@ def _translations(meaning: str) -> Iterator[str]:
 
 
 def english_entries(path: Path) -> Iterator[Entry]:
-    """The words of lines such as "soup {n} (dish) :: canh, soup"."""
+    """The words of lines such as "soup {n} (dish) :: canh, soup".
+
+    Verbs get "to", as in the other dictionary. Names of letters are left out: "bee" is also B, "bê" or "bờ".
+    """
     for line in iter_lines(path):
-        fields = re.match(r"([a-z]+) \{(n|v|adj)\}(?: \(.*\))? :: (.*)$", line)
+        fields = re.match(r"([a-z]+) \{(n|v|adj)\}(?: \((.*)\))? :: (.*)$", line)
         if not fields:
             continue
-        part = {"n": "noun", "v": "verb", "adj": "adj"}[fields[2]]
-        for word in re.split(r"\s*[,;]\s*", re.sub(r"\s*[(\[{/][^)\]}/]*[)\]}/]\s*", " ", fields[3])):
+        english, kind, gloss, words = fields.groups(default="")
+        label = re.match(r"\(?([^:)]*)[:)]", gloss)
+        if "of the letter" in gloss or (label and _LABELS.search(label[1])):
+            continue
+        part = {"n": "noun", "v": "verb", "adj": "adj"}[kind]
+        for word in re.split(r"\s*[,;]\s*", re.sub(r"\s*[(\[{/][^)\]}/]*[)\]}/]\s*", " ", words)):
             if re.fullmatch(r"[^\W\d_]+( [^\W\d_]+){0,3}", word.strip()):
-                yield Entry(word.strip(), fields[1], part, None)
+                yield Entry(word.strip(), f"to {english}" if part == "verb" else english, part, None)
 
 
 def stored_entries(path: Path, tone_marks: ToneMarks | None) -> list[Entry]:

@@ -8,16 +8,19 @@ import pytest
 from nmt.errors import Mistake
 from nmt.text.dictionary import Dictionary
 from scripts.studies.dictionary import (
+    Best,
     Exchanger,
     Replacer,
     Segmenter,
     best_translations,
     dictionary_table,
+    english_words,
     frequent_words,
     inflected,
     insert_words,
     main,
     most_used,
+    own_forms,
 )
 from scripts.studies.wiktionary import Entry, english_entries, stored_entries, wiktionary_entries
 
@@ -194,8 +197,12 @@ def test_rare_words_are_replaced_by_the_word_of_the_other_line(source, target, r
 TEXT = ["súp"] * 30 + ["canh"] * 40 + ["gia cầm", "hạt giống"] * 5 + ["nhìn", "sủa", "mèo"] * 40
 
 
+def table_of(entries, text, known):
+    return dictionary_table(best_translations(entries, text), english_words(entries), known)
+
+
 def test_a_table_has_the_most_used_translation_of_rare_words_and_their_forms():
-    table = dictionary_table(best_translations(RARE, TEXT), Counter(cat=10, see=2, barking=3))
+    table = table_of(RARE, TEXT, Counter(cat=10, see=2, barking=3))
     assert table == {
         **dict.fromkeys(("bark", "barked", "barks"), "sủa"),
         **dict.fromkeys(("poultry", "poultries"), "gia cầm"),
@@ -206,40 +213,86 @@ def test_a_table_has_the_most_used_translation_of_rare_words_and_their_forms():
     assert Dictionary(table).replaced("Poultry soup") == "Gia cầm súp"
 
 
-def test_both_directions_of_wiktionary_agree_on_the_best_translation(tmp_path):
+def test_a_form_that_is_another_word_of_the_dictionary_is_not_translated():
+    entries = [Entry("phong tục", "custom", "noun", 0), Entry("hải quan", "customs", "noun", 0)]
+    assert table_of(entries, TEXT, Counter()) == {"custom": "phong tục"}
+    best, heads = best_translations(RARE, TEXT), english_words(RARE)
+    assert set(frequent_words(best, heads, Counter(), {"seed"})) == {"seed"}
+    assert own_forms("see", "verb", heads) == ["see", "seeing", "sees"]
+
+
+def noun(word, sense, english="soup"):
+    return Entry(word, english, "noun", sense)
+
+
+@pytest.mark.parametrize(
+    ("entries", "best"),
+    [
+        ([noun("súp", 0), noun("canh", 0)], "canh"),  # used more
+        ([noun("súp", 0), noun("canh", 1)], "súp"),  # a later sense does not count
+        ([noun("canh", 3)], None),
+        ([noun("canh", 0), noun("súp", 4), noun("súp", None)], "súp"),  # in both dictionaries, whatever the sense
+        ([noun("súp", 0), noun("canh", None)], "canh"),
+        ([noun("soup", None), noun("súp", None)], "súp"),  # not the word itself
+        ([noun("Súp", 0)], None),  # a name
+        ([noun("thịt kho", 0)], "thịt kho"),  # never used, but spelled as in the other dictionary
+        ([noun("thịt kho", None)], None),  # never used, of rare syllables
+        ([noun("súp canh", None)], None),  # the syllable "súp" is used 30 times
+        ([noun("canh canh", None), noun("canh", None, "broth")], "canh canh"),  # of common syllables
+        ([noun("canh", 0), noun("gia cầm", 0)], "canh"),  # 60 uses of a syllable count 20, more than 5
+        ([noun("canh", 0), noun("xe hơi", 0)], "xe hơi"),  # 21 uses count more than 20
+    ],
+)
+def test_the_best_translation(entries, best):
+    text = ["súp"] * 30 + ["canh"] * 60 + ["gia cầm"] * 5 + ["xe hơi"] * 21
+    result = best_translations(entries, text)
+    assert (result["soup"].word if "soup" in result else None) == best
+
+
+def best_of(part, share, is_in_english):
+    return {"word": Best("từ", part, share, is_in_english)}
+
+
+@pytest.mark.parametrize(
+    ("best", "fewer_than"),
+    [
+        (best_of("noun", 0.6, True), 20),
+        (best_of("adj", 0.6, True), 20),
+        (best_of("noun", 0.6, False), 10),
+        (best_of("noun", 0.59, True), 3),
+        (best_of("verb", 1.0, True), 3),
+        (best_of("verb", 0.4, False), 3),
+        (best_of("noun", 0.39, True), 1),
+    ],
+)
+def test_a_word_must_be_rarer_if_its_translation_is_in_doubt(best, fewer_than):
+    assert "word" in dictionary_table(best, {"word"}, Counter(word=fewer_than - 1))
+    assert "word" not in dictionary_table(best, {"word"}, Counter(word=fewer_than))
+    inflected_forms = dictionary_table(best, {"word"}, Counter(words=fewer_than))
+    assert "words" not in inflected_forms
+
+
+def test_an_english_dictionary_is_read_without_letters_labels_and_remarks(tmp_path):
     english = tmp_path / "english.txt"
     english.write_text(
         "# a comment\n"
         "soup {n} (dish) :: canh, soup\n"
+        "bee {n} (name of the letter B, b) :: bê, bờ\n"
+        "bee {n} (insect) :: ong\n"
+        "abate {v} (obsolete: to bring down) :: hủy bỏ\n"
         "to see off {v} (to escort) :: tiễn\n"
         "bark {v} (to make a loud noise (dogs)) :: sủa ; (con chó) kêu\n"
-        "plumber {n} (one who fits pipes) :: thợ sữa ống\n"
-        "cat {n} (animal) :: /con/ mèo\n",
+        "cat {n} :: /con/ mèo\n",
         encoding="utf-8",
     )
-    entries = list(english_entries(english))
-    assert entries == [
+    assert list(english_entries(english)) == [
         Entry("canh", "soup", "noun", None),
         Entry("soup", "soup", "noun", None),
-        Entry("sủa", "bark", "verb", None),
-        Entry("kêu", "bark", "verb", None),
-        Entry("thợ sữa ống", "plumber", "noun", None),
+        Entry("ong", "bee", "noun", None),
+        Entry("sủa", "to bark", "verb", None),
+        Entry("kêu", "to bark", "verb", None),
         Entry("mèo", "cat", "noun", None),
     ]
-    best = best_translations(RARE + entries, TEXT)
-    assert best["soup"].word == "canh"
-    assert best["soup"].is_in_english
-    assert best["soup"].share == pytest.approx(40.1 * 5 / (40.1 * 5 + 30.1))
-    assert best["cat"].is_in_english
-    assert not best["poultry"].is_in_english
-    assert best_translations(RARE, TEXT)["soup"].word == "súp"  # "soup" is not the first sense of "canh"
-    assert "plumber" not in best  # it is not used, and its syllables are rare: misspelled
-
-    known = Counter(soup=19, bark=3, cat=40)
-    assert dictionary_table(best, known).get("soups") == "canh"
-    assert "soup" not in dictionary_table(best, known + Counter(soup=1))
-    assert "bark" not in dictionary_table(best, known)
-    assert set(frequent_words(best, known, {"soups", "cat", "barked", "walk"})) == {"soup", "bark"}
 
 
 def test_stored_entries_are_those_that_were_read(tmp_path):
