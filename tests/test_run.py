@@ -432,6 +432,20 @@ def test_your_own_words_take_precedence(run: Run, with_dictionary: Path) -> None
     assert respelled.translations == {"six": "one two", "hòa": "thủy"}
 
 
+def test_words_given_to_load_are_added_to_the_dictionary(run: Run, with_dictionary: Path, tmp_path: Path) -> None:
+    (tmp_path / "own.tsv").write_text("nine\tfour\n", encoding="utf-8")
+    for own in ({"nine": "four"}, tmp_path / "own.tsv", str(tmp_path / "own.tsv")):
+        ours = nmt.load(with_dictionary, device="cpu", dictionary=own)
+        assert ours.translate(["six nine"]) == run.translate(["one two four"])
+        assert ours.score(["six nine"], ["một"]) == run.score(["one two four"], ["một"])
+    both = nmt.load([with_dictionary, with_dictionary], device="cpu", dictionary={"nine": "four"})
+    assert both.score(["nine"], ["một"]) == nmt.load(["a", "a"], device="cpu").score(["four"], ["một"])
+    with pytest.raises(Mistake, match=r"^dictionary is .*none\.tsv, which does not exist"):
+        nmt.load(with_dictionary, dictionary=tmp_path / "none.tsv")
+    with pytest.raises(Mistake, match=r"^dictionary must be a file, or a dict"):
+        nmt.load(with_dictionary, dictionary=3)  # type: ignore[arg-type]
+
+
 def test_runs_with_different_dictionaries_do_not_translate_together(with_dictionary: Path, here: Path) -> None:
     message = r"with and a cannot translate together: their dictionaries differ; use the same dictionary\.tsv in both"
     with pytest.raises(Mistake, match=message):

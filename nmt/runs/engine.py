@@ -81,7 +81,7 @@ def engine_translator(
         window=run.context_window,
         workers=workers,
         observe=observe,
-        dictionary=run.dictionary | dictionary.respelled(*(tokenizer.respelled for tokenizer in run.tokenizers)),
+        dictionary=run.dictionary_with(dictionary),
         verbatim=verbatim,
         source_language=run.direction.source,
     )

@@ -36,6 +36,10 @@ class StoredRun(NamedTuple):
         """What the model reads of a source line: the normalized line, with the words of the dictionary replaced."""
         return self.dictionary.replaced(self.tokenizers.source.respelled(normalize(line)))
 
+    def dictionary_with(self, own: Dictionary) -> Dictionary:
+        """The words of the run's dictionary and of `own`, in the run's spelling; those of `own` take precedence."""
+        return self.dictionary | own.respelled(*(tokenizer.respelled for tokenizer in self.tokenizers))
+
     def require_context(self, key: str) -> None:
         """Raises Mistake if the run reads no earlier sentences; `key` is the setting that would have no effect."""
         if not self.context_window.sentences:

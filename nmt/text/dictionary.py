@@ -9,7 +9,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from nmt.errors import Mistake
 from nmt.text.lines import iter_lines
@@ -24,6 +24,9 @@ _WHOLE_WORD = re.compile(
     r"(?![\w@/\\=%~+>}]|-(?!-)|['’]\w|[.:?&#]\w|://)"
 )
 _KEY = re.compile(rf"{_WORD}(?: {_WORD})*")
+_NOT_A_KEY = (
+    "is not a word or phrase of letters, with hyphens and apostrophes only inside words and without combining marks"
+)
 
 
 class Replacement(NamedTuple):
@@ -65,10 +68,7 @@ class Dictionary:
             if len(rest) != 1 or not key or not rest[0]:
                 raise Mistake(f"{path}, line {number}: expected a word or phrase, a tab and its translation.")
             if not _KEY.fullmatch(key):
-                raise Mistake(
-                    f"{path}, line {number}: '{key}' is not a word or phrase of letters, with hyphens and apostrophes "
-                    "only inside words and without combining marks; remove the line."
-                )
+                raise Mistake(f"{path}, line {number}: '{key}' {_NOT_A_KEY}; remove the line.")
             key = _with_plain_apostrophes(key)
             if key in lines:
                 raise Mistake(
@@ -76,6 +76,30 @@ class Dictionary:
                 )
             lines[key], translations[key] = number, rest[0]
         return cls(translations)
+
+    @classmethod
+    def checked(cls, translations: Any) -> "Dictionary":
+        """A dictionary given in Python, whose words and translations are normalized.
+
+        Raises Mistake for anything but a mapping of words and phrases to translations, and for a repeated word.
+        """
+        if not isinstance(translations, Mapping):
+            raise Mistake(f"dictionary must be a file, or a dict of words and translations, not {translations!r}.")
+        keys: dict[str, str] = {}
+        entries: dict[str, str] = {}
+        for word, translation in translations.items():
+            texts = [normalize(text) if isinstance(text, str) else "" for text in (word, translation)]
+            if not all(texts) or any("\ud800" <= character <= "\udfff" for character in texts[1]):
+                raise Mistake(
+                    f"dictionary has {word!r}: {translation!r}; expected a word or phrase with a translation."
+                )
+            if not _KEY.fullmatch(texts[0]):
+                raise Mistake(f"dictionary has {word!r}, which {_NOT_A_KEY}; remove it.")
+            key = _with_plain_apostrophes(texts[0])
+            if key in keys:
+                raise Mistake(f"dictionary has {keys[key]!r} and {word!r}, the same word; keep one of them.")
+            keys[key], entries[key] = word, texts[1]
+        return cls(entries)
 
     def __bool__(self) -> bool:
         return bool(self.translations)
