@@ -21,7 +21,9 @@ from nmt.maps.attention_map import AttentionMap
 from nmt.maps.links import rates
 from nmt.maps.words import labeled
 from nmt.serving.batcher import Abandoned, Batcher
+from nmt.serving.gallery import Gallery
 from nmt.serving.page import FILES
+from nmt.text.dictionary import Dictionary
 
 # Checking annotations would slow down the server, which runs in this process.
 pytestmark = pytest.mark.unchecked
@@ -1157,6 +1159,27 @@ def test_pointing_at_a_word_shades_the_words_that_it_looks_at(page: Any, unit: s
         assert [share for _, share in answer] == pytest.approx(100 * weights[: len(answer), 1], abs=0.6)
     page.locator("#text").fill("one two four.")
     assert page.locator("#echo span").count() == 0, "the weights belong to another sentence"
+
+
+@pytest.mark.parametrize("unit", ["words", "pieces"])
+def test_words_that_were_replaced_have_the_shade_of_their_translation(
+    page: Any, monkeypatch: pytest.MonkeyPatch, unit: str
+) -> None:
+    loaded, words = Gallery.load, Dictionary({"five six": "one", "six": "five", "four": "two three"})
+    monkeypatch.setattr(Gallery, "load", lambda self, name: loaded(self, name)._replace(dictionary=words))
+    page.locator("#unit").select_option("words")
+    translate(page, "five six  four.")
+    rows = page.locator("#intact text[data-row]").count()
+    one, two, three, _ = np.array(numbers(page, "intact")).reshape(rows, -1)[0]
+    page.locator("#unit").select_option(unit)
+    word(page, 0).hover()
+    page.locator("#echo span").first.wait_for()
+    [echo] = page.evaluate(SHARES, ["#echo span"])
+    assert [text for text, _ in echo] == ["five", "six", "four."]
+    if unit == "words":
+        assert [share for _, share in echo] == pytest.approx([100 * x for x in (one, one, two + three)], abs=1.1)
+    page.locator("#intact text[data-column='0']").hover()
+    assert page.locator("#echo .pointed").all_text_contents() == ["five", "six"]
 
 
 DROP = """(text) => {

@@ -3,19 +3,42 @@
 // somebody points at. The words of the translation are shaded by the weights of a column.
 
 import { element, make } from "../dom.js";
-import { isSpecial, spansOf } from "../words.js";
+import { isSpecial, joinPieces, sameLabels, spansOf } from "../words.js";
 import { search } from "./answers.js";
 import { state } from "./state.js";
 
 /** @typedef {import("../map.js").AttentionMap} AttentionMap */
+/** @typedef {import("../words.js").Span} Span */
 
 const LEAST = 0.03; // a weaker shade cannot be told from none
 
-/** The column of each word of the sentence, as one or several pieces; null if words and columns do not match. @param {AttentionMap} map @param {number} words */
+/**
+ * The columns of each word of the sentence, which are those of the translation if the dictionary replaced it; null if
+ * words and columns do not match.
+ * @param {AttentionMap} map @param {string[]} words
+ */
 function columnsOfWords({ columns }, words) {
-  if (search.dictionary_words.length) return null;
   const spans = spansOf(columns, state.unit === "words" ? "pieces" : "words").filter(([start]) => !isSpecial(columns[start]));
-  return spans.length === words ? spans : null;
+  const read = spans.map(([start, end]) => joinPieces(columns.slice(start, end)));
+  const replaced = [...search.dictionary_words].sort(([one], [other]) => other.length - one.length);
+  /** @type {Span[]} */
+  const found = [];
+  let next = 0;
+  while (found.length < words.length) {
+    let typed = 1, written = 1;
+    for (const [phrase, translation] of replaced) {
+      const count = phrase.split(" ").length, text = words.slice(found.length, found.length + count).join(" ");
+      const expected = text.replace(phrase, () => translation).split(" ");
+      if (!text.includes(phrase) || !sameLabels(read.slice(next, next + expected.length), expected)) continue;
+      [typed, written] = [count, expected.length];
+      break;
+    }
+    if (next + written > spans.length) return null;
+    const [start] = spans[next], [, end] = spans[next + written - 1];
+    for (let i = 0; i < typed; i++) found.push([start, end]);
+    next += written;
+  }
+  return next === spans.length ? found : null;
 }
 
 /**
@@ -25,7 +48,7 @@ function columnsOfWords({ columns }, words) {
  */
 export function showEcho(map, row, column, rowWords) {
   const { text, echo, answer } = element, parts = /** @type {string} */ (text.value).split(/(\s+)/).filter(Boolean), words = parts.filter((part) => part.trim());
-  const spans = map && text.value === state.text && state.site !== "decoder_self" ? columnsOfWords(map, words.length) : null;
+  const spans = map && text.value === state.text && state.site !== "decoder_self" ? columnsOfWords(map, words) : null;
   for (const word of /** @type {Iterable<HTMLElement>} */ (answer.querySelectorAll(".shaded"))) shade(word, 0);
   if (!map || !spans || (row === null && column === null) || (row ?? 0) >= map.rows.length) { echo.replaceChildren(); return; }
   let next = 0;
