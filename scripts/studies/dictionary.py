@@ -36,18 +36,19 @@ English line rare words, which fewer than 40 lines of the `--known` files have, 
 Vietnamese line has it, such as "The súp is hot."; each word with a probability of 0.8. A model learns from them to copy
 such words.
 
-`table` writes the dictionary: nouns, verbs and adjectives of one word, in their regular forms, with the translation
-that the Vietnamese text uses most, or with one that is in both dictionaries. A word is included if fewer than three
-lines of the `--known` files have it; a noun or an adjective with one clearly most frequent translation, if fewer than
-ten have it, or twenty if the translation is in the English-Vietnamese dictionary; a word without a clear translation,
-only if no line has it.
+`table` writes the dictionary: nouns, verbs and adjectives of one word, in their forms, with a translation that is in
+both dictionaries, or else with the one that the Vietnamese text uses most. A word is included if fewer than three lines
+of the `--known` files have it; a noun or an adjective with one clearly most frequent translation, if fewer than ten
+have it, or twenty if the translation is in the English-Vietnamese dictionary; a word without a clear translation, only
+if no line has it. `--corrections` names a file of English words, tabs, and
+the translations that replace those chosen; "-" removes a word.
 """
 
 import argparse
 import re
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -113,26 +114,30 @@ def most_used(entries: Sequence[Entry], text: Sequence[str]) -> list[tuple[str, 
     return pairs
 
 
-class Best(NamedTuple):
-    """The best translation of an English word.
+class Translation(NamedTuple):
+    """The Vietnamese word that was chosen for an English one.
 
-    `share` is its part of the uses of the translations among which it was chosen; `is_in_english` tells whether the
-    English-Vietnamese dictionary has the pair.
+    `share` is its part of the uses of the translations among which it was chosen, and `uses` their number;
+    `is_in_english_vietnamese` tells whether the English-Vietnamese dictionary has the pair.
     """
 
     word: str
     part: str
     share: float
-    is_in_english: bool
+    uses: int
+    is_in_english_vietnamese: bool
 
 
-def best_translations(entries: Sequence[Entry], text: Sequence[str]) -> dict[str, Best]:
+def best_translations(entries: Sequence[Entry], text: Sequence[str]) -> dict[str, Translation]:
     """The best translation of each English word: of those in both dictionaries, the one that the text uses most.
 
-    Where they agree on a rare word, a reference has the translation twice as often. Where they do not, the choice is
-    among the first senses of the Vietnamese words ("mã" is a code, and only then a lemon) and the English-Vietnamese
-    dictionary, of which a word must be used, or consist of common syllables, because some are misspelled. A single
-    syllable counts a third, as in `most_used`.
+    Where they agree on a rare word, a reference has the translation twice as often. If they do not, or the text never
+    uses that word, the choice is among the first senses of the Vietnamese words ("mã" is a code, and only then a lemon)
+    and the English-Vietnamese dictionary, of which a word must be used, or consist of common syllables, because some
+    are misspelled. A single syllable counts a third, as in `most_used`.
+
+    A plural is a word of its own if the English-Vietnamese dictionary has it ("customs") or no dictionary has its
+    singular ("scissors").
     """
     uses = word_uses(entries, text)
     syllables = Counter[str]()
@@ -142,44 +147,51 @@ def best_translations(entries: Sequence[Entry], text: Sequence[str]) -> dict[str
     rows_of: dict[str, dict[str, list[Entry]]] = defaultdict(lambda: defaultdict(list))
     for entry in entries:
         english, word = _bare(entry.translation), entry.word
-        is_name = word != word.lower()
-        if entry.part not in _INFLECTIONS or not _is_plain(english) or is_name or word == english:
+        is_name = word != word.lower() or not (english.isalpha() and english.islower())
+        if entry.part not in _INFLECTIONS or is_name or word == english:
+            continue
+        # Of "to start growing hair, nails", the second half is no verb.
+        if entry.part == "verb" and _is_plural(english):
             continue
         if entry.sense is not None or uses[word] or all(syllables[syllable] >= 50 for syllable in word.split()):
             rows_of[english][word].append(entry)
-    result = {}
+    best = {}
     for english, rows_of_word in rows_of.items():
         senses = {word: {row.sense for row in rows} for word, rows in rows_of_word.items()}
-        in_both = [word for word in senses if None in senses[word] and len(senses[word]) > 1]
-        words = in_both or [word for word in senses if senses[word] & {0, None}]
-        if not words:
+        if (
+            _is_plural(english)
+            and rows_of.keys() & _singulars(english)
+            and not any(None in of for of in senses.values())
+        ):
+            continue
+        in_both = [word for word in senses if uses[word] and None in senses[word] and len(senses[word]) > 1]
+        candidates = in_both or [word for word in senses if senses[word] & {0, None}]
+        if not candidates:
             continue
         # A tenth of a use, so that words which the text never uses have a share.
-        scores = {word: (uses[word] + 0.1) / (1 if " " in word else 3) for word in words}
-        best = max(words, key=lambda word: scores[word])
-        part = next((row.part for row in rows_of_word[best] if not row.sense), rows_of_word[best][0].part)
-        result[english] = Best(best, part, scores[best] / sum(scores.values()), None in senses[best])
-    return result
+        scores = {word: (uses[word] + 0.1) / (1 if " " in word else 3) for word in candidates}
+        chosen = max(candidates, key=lambda word: scores[word])
+        part = next((row.part for row in rows_of_word[chosen] if not row.sense), rows_of_word[chosen][0].part)
+        share = scores[chosen] / sum(scores.values())
+        best[english] = Translation(chosen, part, share, uses[chosen], None in senses[chosen])
+    return best
 
 
-def frequent_words(
-    best: dict[str, Best], heads: Collection[str], known: Counter[str], frequent: set[str]
-) -> dict[str, Best]:
-    """The rare words of which a form is in `frequent`."""
+def rare_words(best: dict[str, Translation], known: Counter[str], frequent: set[str]) -> dict[str, Translation]:
+    """The words that few lines have, but of which a form is in `frequent`."""
     return {
-        english: choice
-        for english, choice in best.items()
-        if known[english] < _KNOWN_LINES and frequent.intersection(own_forms(english, choice.part, heads))
+        english: translation
+        for english, translation in best.items()
+        if known[english] < _KNOWN_LINES and frequent.intersection(own_forms(english, best))
     }
 
 
-def own_forms(english: str, part: str, heads: Collection[str]) -> list[str]:
-    """The word and its forms that are not words of the dictionary: "seed" is not the past of "see"."""
-    return [form for form in _forms(english, part) if form == english or form not in heads]
-
-
-def english_words(entries: Sequence[Entry]) -> set[str]:
-    return {_bare(entry.translation).lower() for entry in entries}
+def own_forms(english: str, best: dict[str, Translation]) -> list[str]:
+    """The word and its forms, except those with another translation: "seed" is not the past of "see"."""
+    word, part, *_ = best[english]
+    inflections = (str,) if part == "noun" and _is_plural(english) else _INFLECTIONS[part]
+    forms = [inflection(english) for inflection in inflections]
+    return [form for form in forms if form not in best or best[form].word == word]
 
 
 class Inserted(NamedTuple):
@@ -252,7 +264,19 @@ def _doubled(verb: str) -> str:
     return verb + (verb[-1] if re.fullmatch(r"[^aeiou]*[aeiou][bdgmnprt]", verb) else "")
 
 
+_IRREGULAR_PLURALS = {
+    **{"tooth": "teeth", "foot": "feet", "goose": "geese", "mouse": "mice", "louse": "lice", "ox": "oxen"},
+    **{f"{stem}f": f"{stem}ves" for stem in ("wol", "lea", "thie", "hal", "shel", "cal", "loa", "scar", "el")},
+    **{f"{stem}fe": f"{stem}ves" for stem in ("kni", "wi", "li")},
+    **{f"{stem}o": f"{stem}oes" for stem in ("her", "potat", "tomat", "mosquit", "ech", "volcan", "mang", "buffal")},
+}
+
+
 def _with_s(word: str) -> str:
+    if word in _IRREGULAR_PLURALS:
+        return _IRREGULAR_PLURALS[word]
+    if re.search(r"(?<!hu)(?<!ger)(?<!sha)(?<!tto)(?<!lis)man$", word):
+        return word.removesuffix("man") + "men"
     return re.sub(r"([^aeiou])y$", r"\1ie", word) + ("es" if re.search(r"(s|x|z|ch|sh)$", word) else "s")
 
 
@@ -334,25 +358,46 @@ class Replacer:
         return _replaced(source, changes) if changes else None
 
 
-def dictionary_table(best: dict[str, Best], heads: Collection[str], known: Counter[str]) -> dict[str, str]:
-    """The best translation of each form of the English words that few lines have.
+def dictionary_table(best: dict[str, Translation], known: Counter[str]) -> dict[str, str]:
+    """The translation of each form of the English words that few lines have.
 
-    The limits were chosen on development sets among five tables (docs/lab_notebook.md, everyday words): with higher
-    ones, BLEU falls. A form in `heads`, the English words of the dictionary, is not a form of another one.
+    The limits were chosen on development sets among five tables (docs/lab_notebook.md, everyday words). Participles
+    have the limit of verbs: that a meeting was interrupted is seldom the adjective of the dictionary.
     """
     table: dict[str, str] = {}
-    for english, choice in best.items():
-        if choice.share < 0.4:
+    for english, (word, part, share, uses, is_in_english_vietnamese) in best.items():
+        is_participle = part == "adj" and english.endswith(("ed", "ing"))
+        if share < 0.4:
             fewer_than = 1
-        elif choice.part == "verb" or choice.share < 0.6:
+        elif share < 0.6 or not uses or part == "verb" or is_participle:
             fewer_than = 3
         else:
-            fewer_than = 20 if choice.is_in_english else 10
+            fewer_than = 20 if is_in_english_vietnamese else 10
         if known[english] < fewer_than:
-            for form in own_forms(english, choice.part, heads):
+            for form in own_forms(english, best):
                 if known[form] < fewer_than:
-                    table.setdefault(form, choice.word)
+                    table.setdefault(form, word)
     return dict(sorted(table.items()))
+
+
+def corrected(best: dict[str, Translation], corrections: Path) -> dict[str, Translation]:
+    """The translations with those of a file, of English words, tabs and their translations; "-" removes a word.
+
+    Raises Mistake for a line of another form, and for a word that is not among `best`.
+    """
+    result = dict(best)
+    for number, line in enumerate(iter_lines(corrections), start=1):
+        english, tab, word = line.partition("\t")
+        if not tab or not word or english not in result:
+            raise Mistake(
+                f"{corrections}, line {number}: expected an English word that has a translation, a tab, and another "
+                "translation or -."
+            )
+        if word == "-":
+            del result[english]
+        else:
+            result[english] = result[english]._replace(word=word)
+    return result
 
 
 def _parts_of_speech(entries: Sequence[Entry]) -> dict[tuple[str, str], str]:
@@ -389,12 +434,13 @@ def _is_plural(word: str) -> bool:
     return re.search(r"[^ainsu]s$", word) is not None
 
 
+def _singulars(plural: str) -> set[str]:
+    """What it may be the plural of."""
+    return {plural[:-1], re.sub("es$", "", plural), re.sub("ies$", "y", plural)} - {plural}
+
+
 def _bare(translation: str) -> str:
     return re.sub(r"^(to|an?|the) ", "", translation)
-
-
-def _forms(word: str, part: str) -> list[str]:
-    return [inflection(word) for inflection in _INFLECTIONS[part]]
 
 
 _INFLECTIONS: dict[str, tuple[Callable[[str], str], ...]] = {
@@ -428,10 +474,9 @@ def pairs(options: argparse.Namespace) -> None:
     entries, random = stored_entries(options.words, options.tone_marks), Random(options.seed)
     text = _shuffled_text(options, random)
     if options.frequent:
-        words, heads = _frequent_words(options, entries, text), english_words(entries)
-        written = [
-            (form, best.word) for english, best in words.items() for form in own_forms(english, best.part, heads)
-        ]
+        best = best_translations(entries, text)
+        rare = _rare_words(options, best)
+        written = [(form, rare[english].word) for english in rare for form in own_forms(english, best)]
     else:
         written = most_used(entries, text)
     random.shuffle(written)
@@ -451,10 +496,11 @@ def exchange(options: argparse.Namespace) -> None:
     entries, random = stored_entries(options.words, options.tone_marks), Random(options.seed)
     text = _shuffled_text(options, random)
     if options.frequent:
-        words = _frequent_words(options, entries, text)
-        rare = [(english, best.word) for english, best in words.items()]
+        words = _rare_words(options, best_translations(entries, text))
+        rare = [(english, translation.word) for english, translation in words.items()]
         # The best translation becomes the first sense of its word.
-        entries = [Entry(best.word, english, best.part, 0) for english, best in words.items()] + entries
+        firsts = [Entry(translation.word, english, translation.part, 0) for english, translation in words.items()]
+        entries = firsts + entries
     else:
         rare = most_used(entries, text)
     lines = _lines(options)
@@ -474,7 +520,9 @@ def table(options: argparse.Namespace) -> None:
     entries = stored_entries(options.words, options.tone_marks)
     text = [with_tone_marks(line, options.tone_marks) for line in iter_lines(options.text)]
     best = best_translations(entries, text)
-    words = Dictionary(dictionary_table(best, english_words(entries), _known_words(options)))
+    if options.corrections:
+        best = corrected(best, options.corrections)
+    words = Dictionary(dictionary_table(best, _known_words(options)))
     if not words:
         raise Mistake(
             f"All words of {options.words} are in too many lines of {_names(options.known)} for the dictionary; "
@@ -495,10 +543,9 @@ def _known_words(options: argparse.Namespace) -> Counter[str]:
     return Counter(word for line in lines for word in set(re.findall(r"[a-z]+", line.lower())))
 
 
-def _frequent_words(options: argparse.Namespace, entries: Sequence[Entry], text: Sequence[str]) -> dict[str, Best]:
+def _rare_words(options: argparse.Namespace, best: dict[str, Translation]) -> dict[str, Translation]:
     frequent = {line.split()[0].lower() for line in iter_lines(options.frequent) if line.strip()}
-    best = best_translations(entries, text)
-    words = frequent_words(best, english_words(entries), _known_words(options), frequent)
+    words = rare_words(best, _known_words(options), frequent)
     if not words:
         raise Mistake(
             f"{options.words} has no word of {options.frequent} that is rare in {_names(options.known)}; "
@@ -540,7 +587,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         command.add_argument(
             "--known", type=Path, nargs="+", required=run is not pairs, help="English text for training"
         )
-        if run is not table:
+        if run is table:
+            command.add_argument("--corrections", type=Path, help="translations of words instead of those chosen")
+        else:
             command.add_argument("--seed", type=int, default=1)
         if run in (exchange, replace):
             command.add_argument("--corpora", nargs="+", required=True, help="corpora, without .en and .vi")

@@ -13,7 +13,8 @@ from nmt.text.tone_marks import ToneMarks, with_tone_marks
 _LABELS = re.compile(
     r"\b(obsolete|archaic|dated|derogatory|vulgar|slang|rare|literary|historical|dialectal?|Southern|Northern|Central"
     r"|informal|colloquial|figurative(ly)?|euphemis\w*|offensive|nonstandard|in compounds|poetic|elevated|regional"
-    r"|Roman Catholicism|misspelling|childish|humorous|internet|Vietnam)\b"
+    r"|Roman Catholicism|misspelling|childish|humorous|internet|uncommon|Vietnam|Mekong|Saigon|Huế|Hải Phòng|Nghệ An"
+    r"|Hà Tĩnh|Thanh H(oá|óa)|Quảng \w+)\b"
 )
 """Senses with one of these labels are left out."""
 _EXPLANATION = re.compile(
@@ -77,10 +78,13 @@ def english_entries(path: Path) -> Iterator[Entry]:
         if not fields:
             continue
         english, kind, gloss, words = fields.groups(default="")
-        label = re.match(r"\(?([^:)]*)[:)]", gloss)
+        label = re.match(r"\(?([^:()]*)[:)]", gloss)  # "obsolete: ..." and "(obsolete) ..."
         if "of the letter" in gloss or (label and _LABELS.search(label[1])):
             continue
         part = {"n": "noun", "v": "verb", "adj": "adj"}[kind]
+        words = re.sub(
+            r"[(\[]([^)\]]*)[)\]]([^,;]*)", lambda found: "" if _LABELS.search(found[1]) else found[0], words
+        )
         for word in re.split(r"\s*[,;]\s*", re.sub(r"\s*[(\[{/][^)\]}/]*[)\]}/]\s*", " ", words)):
             if re.fullmatch(r"[^\W\d_]+( [^\W\d_]+){0,3}", word.strip()):
                 yield Entry(word.strip(), f"to {english}" if part == "verb" else english, part, None)

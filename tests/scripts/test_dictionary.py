@@ -1,4 +1,4 @@
-"""The dictionary that fills gaps in training text: what is read, which pairs it gives, which words are inserted."""
+"""The dictionary that fills gaps in training text: what is read, and what each command makes of it."""
 
 from collections import Counter
 from random import Random
@@ -8,19 +8,19 @@ import pytest
 from nmt.errors import Mistake
 from nmt.text.dictionary import Dictionary
 from scripts.studies.dictionary import (
-    Best,
     Exchanger,
     Replacer,
     Segmenter,
+    Translation,
     best_translations,
+    corrected,
     dictionary_table,
-    english_words,
-    frequent_words,
     inflected,
     insert_words,
     main,
     most_used,
     own_forms,
+    rare_words,
 )
 from scripts.studies.wiktionary import Entry, english_entries, stored_entries, wiktionary_entries
 
@@ -41,6 +41,7 @@ def test_a_translation_is_a_meaning_without_labels_and_explanations(tmp_path):
         tmp_path / "words.tsv",
         ("động lực|動力", "noun", ["(physics) motive power; motivation (a reason)", "Synonym of động cơ"]),
         ("sách vở", "noun", ["books", "(obsolete) scripture", "the act of learning by heart from books"]),
+        ("mệ", "noun", ["(Huế) mom", "(Nghệ An, Hà Tĩnh) grandma", "(Quảng Bình) granny", "(uncommon) mama"]),
         ("à", "particle", ["right"]),
     )
     assert entries == [
@@ -101,7 +102,12 @@ def test_a_verb_follows_the_vietnamese_word_for_its_tense(verb, past, participle
 
 
 @pytest.mark.parametrize(
-    ("noun", "plural"), [("lens", "lenses"), ("city", "cities"), ("day", "days"), ("box", "boxes")]
+    ("noun", "plural"),
+    [
+        *[("lens", "lenses"), ("city", "cities"), ("day", "days"), ("box", "boxes"), ("photo", "photos")],
+        *[("tooth", "teeth"), ("wolf", "wolves"), ("roof", "roofs"), ("knife", "knives"), ("hero", "heroes")],
+        *[("mailman", "mailmen"), ("woman", "women"), ("human", "humans"), ("talisman", "talismans")],
+    ],
 )
 def test_a_noun_is_plural_after_a_word_for_several(noun, plural):
     assert inflected(noun, {"noun"}, "những", Random(1)) == plural
@@ -189,16 +195,17 @@ RARE = [
 def test_rare_words_are_replaced_by_the_word_of_the_other_line(source, target, replaced):
     """A cat is frequent; each other word is replaced with a probability of 0.8."""
     replacer = Replacer(RARE, Counter(cat=40), Random(1))
-    results = Counter(replacer.replaced(source, target) for _ in range(200))
-    assert results.most_common(1)[0][0] == replaced
-    assert all(result is None or len(result.split()) >= len(source.split()) for result in results)
+    results = Counter(replacer.replaced(source, target) for _ in range(1000))
+    number = 2 if source.startswith("Soups") else 1 if replaced else 0
+    # Five standard deviations of a binomial distribution around 0.8 to the power of the number of words.
+    assert abs(results[replaced] / 1000 - 0.8**number) < 5 * (0.8 * 0.2 / 1000) ** 0.5
 
 
 TEXT = ["súp"] * 30 + ["canh"] * 40 + ["gia cầm", "hạt giống"] * 5 + ["nhìn", "sủa", "mèo"] * 40
 
 
 def table_of(entries, text, known):
-    return dictionary_table(best_translations(entries, text), english_words(entries), known)
+    return dictionary_table(best_translations(entries, text), known)
 
 
 def test_a_table_has_the_most_used_translation_of_rare_words_and_their_forms():
@@ -213,16 +220,44 @@ def test_a_table_has_the_most_used_translation_of_rare_words_and_their_forms():
     assert Dictionary(table).replaced("Poultry soup") == "Gia cầm súp"
 
 
-def test_a_form_that_is_another_word_of_the_dictionary_is_not_translated():
-    entries = [Entry("phong tục", "custom", "noun", 0), Entry("hải quan", "customs", "noun", 0)]
-    assert table_of(entries, TEXT, Counter()) == {"custom": "phong tục"}
-    best, heads = best_translations(RARE, TEXT), english_words(RARE)
-    assert set(frequent_words(best, heads, Counter(), {"seed"})) == {"seed"}
-    assert own_forms("see", "verb", heads) == ["see", "seeing", "sees"]
-
-
 def noun(word, sense, english="soup"):
     return Entry(word, english, "noun", sense)
+
+
+def test_a_form_with_another_translation_is_a_word_of_its_own():
+    best = best_translations(RARE, TEXT)
+    assert set(rare_words(best, Counter(), {"seed"})) == {"seed"}
+    assert set(rare_words(best, Counter(seed=40), {"seed"})) == set()
+    assert own_forms("see", best) == ["see", "seeing", "sees"]
+
+
+@pytest.mark.parametrize(
+    ("entries", "table"),
+    [
+        ([noun("tục", 0, "custom"), noun("súp", None, "customs")], {"custom": "tục", "customs": "súp"}),
+        ([noun("tục", 0, "custom"), noun("súp", 0, "customs")], {"custom": "tục", "customs": "tục"}),
+        ([noun("tục", 0, "story"), noun("súp", 0, "stories")], {"story": "tục", "stories": "tục"}),
+        ([noun("tục", 0, "box"), noun("súp", 0, "boxes")], {"box": "tục", "boxes": "tục"}),
+        ([noun("súp", 0, "chaos")], {"chaos": "súp"}),  # without a singular, and without another plural
+        ([Entry("súp", "nails", "verb", 0)], {}),  # of "to start growing hair, nails"
+    ],
+)
+def test_a_plural_is_a_word_of_its_own_in_an_english_dictionary_or_without_a_singular(entries, table):
+    assert table_of(entries, TEXT + ["tục"] * 9, Counter()) == table
+
+
+def test_corrections_replace_and_remove_words_in_all_their_forms(tmp_path):
+    file, best = tmp_path / "corrections.tsv", best_translations(RARE, TEXT)
+    file.write_text("soup\txúp\nbark\t-\n", encoding="utf-8")
+    table = dictionary_table(best, Counter())
+    expected = {word: "xúp" if translation == "súp" else translation for word, translation in table.items()}
+    assert dictionary_table(corrected(best, file), Counter()) == {
+        word: translation for word, translation in expected.items() if translation != "sủa"
+    }
+    for line in ("soup\n", "soup\t\n", "soups\txúp\n"):
+        file.write_text("soup\txúp\n" + line, encoding="utf-8")
+        with pytest.raises(Mistake, match=r"corrections\.tsv, line 2: expected an English word that has a translation"):
+            corrected(best, file)
 
 
 @pytest.mark.parametrize(
@@ -232,6 +267,7 @@ def noun(word, sense, english="soup"):
         ([noun("súp", 0), noun("canh", 1)], "súp"),  # a later sense does not count
         ([noun("canh", 3)], None),
         ([noun("canh", 0), noun("súp", 4), noun("súp", None)], "súp"),  # in both dictionaries, whatever the sense
+        ([noun("canh", 0), noun("xúp", 0), noun("xúp", None)], "canh"),  # unless it is never used
         ([noun("súp", 0), noun("canh", None)], "canh"),
         ([noun("soup", None), noun("súp", None)], "súp"),  # not the word itself
         ([noun("Súp", 0)], None),  # a name
@@ -249,8 +285,8 @@ def test_the_best_translation(entries, best):
     assert (result["soup"].word if "soup" in result else None) == best
 
 
-def best_of(part, share, is_in_english):
-    return {"word": Best("từ", part, share, is_in_english)}
+def best_of(part, share, is_in_english_vietnamese, word="word", uses=1):
+    return {word: Translation("từ", part, share, uses, is_in_english_vietnamese)}
 
 
 @pytest.mark.parametrize(
@@ -263,13 +299,17 @@ def best_of(part, share, is_in_english):
         (best_of("verb", 1.0, True), 3),
         (best_of("verb", 0.4, False), 3),
         (best_of("noun", 0.39, True), 1),
+        (best_of("noun", 1.0, True, uses=0), 3),
+        (best_of("adj", 1.0, True, "interrupted"), 3),
+        (best_of("adj", 1.0, True, "amazing"), 3),
+        (best_of("noun", 1.0, True, "wedding"), 20),
     ],
 )
 def test_a_word_must_be_rarer_if_its_translation_is_in_doubt(best, fewer_than):
-    assert "word" in dictionary_table(best, {"word"}, Counter(word=fewer_than - 1))
-    assert "word" not in dictionary_table(best, {"word"}, Counter(word=fewer_than))
-    inflected_forms = dictionary_table(best, {"word"}, Counter(words=fewer_than))
-    assert "words" not in inflected_forms
+    [word] = best
+    assert word in dictionary_table(best, Counter({word: fewer_than - 1}))
+    assert word not in dictionary_table(best, Counter({word: fewer_than}))
+    assert f"{word}s" not in dictionary_table(best, Counter({f"{word}s": fewer_than}))
 
 
 def test_an_english_dictionary_is_read_without_letters_labels_and_remarks(tmp_path):
@@ -282,7 +322,10 @@ def test_an_english_dictionary_is_read_without_letters_labels_and_remarks(tmp_pa
         "abate {v} (obsolete: to bring down) :: hủy bỏ\n"
         "to see off {v} (to escort) :: tiễn\n"
         "bark {v} (to make a loud noise (dogs)) :: sủa ; (con chó) kêu\n"
-        "cat {n} :: /con/ mèo\n",
+        "cat {n} :: /con/ mèo\n"
+        "mum {n} (mother (informal, familiar)) :: mẹ\n"
+        "bark {n} ((archaic) small boat) :: thuyền\n"
+        "samurai {n} (warrior) :: [rare] thị (侍), [Southern, dated] võ, võ sĩ\n",
         encoding="utf-8",
     )
     assert list(english_entries(english)) == [
@@ -292,6 +335,8 @@ def test_an_english_dictionary_is_read_without_letters_labels_and_remarks(tmp_pa
         Entry("sủa", "to bark", "verb", None),
         Entry("kêu", "to bark", "verb", None),
         Entry("mèo", "cat", "noun", None),
+        Entry("mẹ", "mum", "noun", None),
+        Entry("võ sĩ", "samurai", "noun", None),
     ]
 
 
@@ -315,6 +360,8 @@ def files(tmp_path, monkeypatch):
         "frequent.txt": "soups 123\ncar 99\n",
         "corpus.en": "The car is new.\n",
         "corpus.vi": "Xe thì mới.\n",
+        "eaten.en": "I eat soup.\n",
+        "eaten.vi": "Tôi ăn súp.\n",
     }
     for name, text in contents.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
@@ -333,6 +380,16 @@ def test_the_commands_work_on_each_others_files(files, capsys):
     run_command("table words.tsv mono.vi --known known.en --out table.tsv")
     table = Dictionary.load(files / "table.tsv")
     assert table.replaced("An elephant, a car, some soup") == "An voi, a car, some súp"
+    (files / "corrections.tsv").write_text("elephant\tcon voi\n", encoding="utf-8")
+    run_command("table words.tsv mono.vi --known known.en --corrections corrections.tsv --out table.tsv")
+    assert Dictionary.load(files / "table.tsv").replaced("an elephant") == "an con voi"
+    run_command("replace words.tsv --known known.en --corpora eaten --out replaced")
+    assert (files / "replaced.en").read_text(encoding="utf-8") == "I eat súp.\n"
+    assert (files / "replaced.vi").read_text(encoding="utf-8") == "Tôi ăn súp.\n"
+    run_command("exchange words.tsv mono.vi --known known.en --corpora corpus --variants 4 --out new")
+    assert Counter((files / "new.en").read_text(encoding="utf-8").splitlines()) == {
+        f"The {word} is new.": 2 for word in ("soup", "elephant")
+    }
     run_command(
         "exchange words.tsv mono.vi --known known.en --corpora corpus --variants 1 --frequent frequent.txt --out new"
     )
