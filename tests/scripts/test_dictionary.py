@@ -51,6 +51,30 @@ def test_a_translation_is_a_meaning_without_labels_and_explanations(tmp_path):
     ]
 
 
+@pytest.mark.parametrize(
+    ("meaning", "translations"),
+    [
+        ("R&amp;B singer; soul singer.", ["soul singer"]),
+        ("a man who sings in the street", []),
+        ("singer; one who sings for money; see also choir; café", ["singer"]),
+        ("<b>singer</b> (a <i>person</i>), indicates a profession", ["singer"]),
+        ("(informal) singer", []),
+        ("(colloquial) singer", []),
+        ("(music, slang) singer", []),
+        ("(music) singer", ["singer"]),
+        ("street singer of old songs", []),  # five words
+        ("street singer of songs", ["street singer of songs"]),
+    ],
+)
+def test_what_is_a_translation(tmp_path, meaning, translations):
+    entries = wiktionary(tmp_path / "words.tsv", ("歌手|ca sĩ", "noun", [meaning]))
+    assert entries == [Entry("ca sĩ", translation, "noun", 0) for translation in translations]
+
+
+def test_a_word_without_latin_letters_is_left_out(tmp_path):
+    assert wiktionary(tmp_path / "words.tsv", ("歌手", "noun", ["singer"])) == []
+
+
 def test_the_longest_word_is_taken():
     segmenter = Segmenter(["động lực", "động", "Hà Nội"])
     line = "Ở Hà Nội, động lực là chính; động đất"
@@ -69,6 +93,37 @@ def test_pairs_have_the_words_that_the_text_uses_most():
     assert most_used(entries, text) == [("motivation", "động lực"), ("motivation", "động cơ")]
 
 
+@pytest.mark.parametrize(
+    ("uses", "pairs"),
+    [
+        ({"động lực": 2}, ["động lực"]),
+        ({"động lực": 1}, []),
+        ({"cớ": 20}, ["cớ"]),
+        ({"cớ": 19}, []),
+        ({"động lực": 10, "động cơ": 3}, ["động lực", "động cơ"]),
+        ({"động lực": 11, "động cơ": 3}, ["động lực"]),
+        ({"động lực": 9, "cớ": 30}, ["cớ", "động lực"]),  # a syllable counts a third
+        ({"động lực": 11, "cớ": 30}, ["động lực", "cớ"]),
+        ({"động lực": 9, "động cơ": 8, "nguyên cớ": 7}, ["động lực", "động cơ"]),
+    ],
+)
+def test_how_often_a_word_must_be_used(uses, pairs):
+    entries = [Entry(word, "motivation", "noun", 0) for word in uses]
+    text = [word for word, number in uses.items() for _ in range(number)]
+    assert most_used(entries, text) == [("motivation", word) for word in pairs]
+
+
+def test_names_may_have_three_words_and_need_a_capital():
+    entries = [
+        Entry("Trân Châu Cảng", "Pearl Harbor Bay", "name", 0),
+        Entry("hoa hồng", "Rose", "name", 0),
+        Entry("Hoa Hồng", "rose", "noun", 0),
+        Entry("bình hoa", "vase of flowers", "noun", 0),
+    ]
+    text = ["Trân Châu Cảng", "hoa hồng", "Hoa Hồng", "bình hoa"] * 9
+    assert most_used(entries, text) == [("Pearl Harbor Bay", "Trân Châu Cảng")]
+
+
 def test_only_words_that_training_text_lacks_are_inserted():
     entries = [
         Entry("động lực", "motivation", "noun", 0),
@@ -82,6 +137,19 @@ def test_only_words_that_training_text_lacks_are_inserted():
     assert rows[0].mixed in (f"Ở trường học, mèo thiếu {word}." for word in ("motivation", "motivations"))
     assert rows[0].words == [rows[0].mixed.rpartition(" ")[2].rstrip(".")]
     assert rows[1:] == [("Anh ấy đã hypnotized con mèo.", text[1], ["hypnotized"])]
+
+
+def test_a_word_is_inserted_in_forty_lines_and_a_line_has_three():
+    words = [f"{syllable} lực" for syllable in ("một", "hai", "ba", "bốn")]
+    entries = [Entry(word, f"force{'abcd'[i]}", "adj", 0) for i, word in enumerate(words)]
+    [row] = insert_words(entries, [", ".join(words)], Counter(), Random(1))
+    assert len(row.words) == 3
+    line = "có một lực ở đây"
+    assert len(insert_words(entries, [line] * 50, Counter(), Random(1))) == 40
+    assert insert_words(entries, ["có một lực", line + " đây" * 46], Counter(), Random(1)) == []  # 3 and 51 words
+    assert len(insert_words(entries, [line + " đây" * 45], Counter(), Random(1))) == 1
+    second_sense = [entry._replace(sense=1) for entry in entries]
+    assert insert_words(second_sense, [line], Counter(), Random(1)) == []
 
 
 @pytest.mark.parametrize(
@@ -397,6 +465,27 @@ def test_the_commands_work_on_each_others_files(files, capsys):
     assert (files / "new.vi").read_text(encoding="utf-8") == "Súp thì mới.\n"
     run_command("pairs words.tsv mono.vi --known known.en --frequent frequent.txt --out pairs")
     assert sorted((files / "pairs.en").read_text(encoding="utf-8").split()) == ["soup", "soups"]
+
+
+def test_words_are_inserted_by_command(files):
+    (files / "words.tsv").write_text("xe lửa\ttrain\tnoun\t0\n", encoding="utf-8")
+    (files / "lines.vi").write_text("Tôi đi xe lửa.\nTôi đi bộ ở đây.\n", encoding="utf-8")
+    run_command("insert words.tsv lines.vi --known known.en --out new")
+    assert (files / "new.vi").read_text(encoding="utf-8") == "Tôi đi xe lửa.\n"
+    word = (files / "new.words").read_text(encoding="utf-8").strip()
+    assert word in ("train", "trains")
+    assert (files / "new.mixed").read_text(encoding="utf-8") == f"Tôi đi {word}.\n"
+
+
+def test_tone_marks_are_those_asked_for(files):
+    (files / "words.tsv").write_text("hoà bình\tpeace\tnoun\t0\n", encoding="utf-8")
+    (files / "lines.vi").write_text("hòa bình và hoà bình\n", encoding="utf-8")
+    run_command("table words.tsv lines.vi --known known.en --tone-marks old --out table.tsv")
+    assert Dictionary.load(files / "table.tsv").translations == dict.fromkeys(("peace", "peaces"), "hòa bình")
+    (files / "peace.en").write_text("We want peace.\n", encoding="utf-8")
+    (files / "peace.vi").write_text("Chúng tôi muốn hoà bình.\n", encoding="utf-8")
+    run_command("replace words.tsv --known known.en --corpora peace --tone-marks old --out new")
+    assert (files / "new.vi").read_text(encoding="utf-8") == "Chúng tôi muốn hòa bình.\n"
 
 
 def test_words_that_are_rare_need_training_text(files, capsys):
