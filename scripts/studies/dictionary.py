@@ -40,8 +40,10 @@ such words.
 both dictionaries, or else with the one that the Vietnamese text uses most. A word is included if fewer than three lines
 of the `--known` files have it; a noun or an adjective with one clearly most frequent translation, if fewer than ten
 have it, or twenty if the translation is in the English-Vietnamese dictionary; a word without a clear translation, only
-if no line has it. `--corrections` names a file of English words, tabs, and
-the translations that replace those chosen; "-" removes a word.
+if no line has it.
+
+`--corrections`, for `table` and with `--frequent`, names a file of English words, tabs, and the translations that
+replace those chosen; "-" removes a word.
 """
 
 import argparse
@@ -474,7 +476,7 @@ def pairs(options: argparse.Namespace) -> None:
     entries, random = stored_entries(options.words, options.tone_marks), Random(options.seed)
     text = _shuffled_text(options, random)
     if options.frequent:
-        best = best_translations(entries, text)
+        best = _best_translations(options, entries, text)
         rare = _rare_words(options, best)
         written = [(form, rare[english].word) for english in rare for form in own_forms(english, best)]
     else:
@@ -496,7 +498,7 @@ def exchange(options: argparse.Namespace) -> None:
     entries, random = stored_entries(options.words, options.tone_marks), Random(options.seed)
     text = _shuffled_text(options, random)
     if options.frequent:
-        words = _rare_words(options, best_translations(entries, text))
+        words = _rare_words(options, _best_translations(options, entries, text))
         rare = [(english, translation.word) for english, translation in words.items()]
         # The best translation becomes the first sense of its word.
         firsts = [Entry(translation.word, english, translation.part, 0) for english, translation in words.items()]
@@ -519,10 +521,7 @@ def replace(options: argparse.Namespace) -> None:
 def table(options: argparse.Namespace) -> None:
     entries = stored_entries(options.words, options.tone_marks)
     text = [with_tone_marks(line, options.tone_marks) for line in iter_lines(options.text)]
-    best = best_translations(entries, text)
-    if options.corrections:
-        best = corrected(best, options.corrections)
-    words = Dictionary(dictionary_table(best, _known_words(options)))
+    words = Dictionary(dictionary_table(_best_translations(options, entries, text), _known_words(options)))
     if not words:
         raise Mistake(
             f"All words of {options.words} are in too many lines of {_names(options.known)} for the dictionary; "
@@ -541,6 +540,13 @@ def _known_words(options: argparse.Namespace) -> Counter[str]:
     """How many lines of the training text have each English word, in small letters."""
     lines = (line for path in options.known for line in iter_lines(path))
     return Counter(word for line in lines for word in set(re.findall(r"[a-z]+", line.lower())))
+
+
+def _best_translations(
+    options: argparse.Namespace, entries: Sequence[Entry], text: Sequence[str]
+) -> dict[str, Translation]:
+    best = best_translations(entries, text)
+    return corrected(best, options.corrections) if options.corrections else best
 
 
 def _rare_words(options: argparse.Namespace, best: dict[str, Translation]) -> dict[str, Translation]:
@@ -587,9 +593,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         command.add_argument(
             "--known", type=Path, nargs="+", required=run is not pairs, help="English text for training"
         )
-        if run is table:
+        if run in (pairs, exchange, table):
             command.add_argument("--corrections", type=Path, help="translations of words instead of those chosen")
-        else:
+        if run is not table:
             command.add_argument("--seed", type=int, default=1)
         if run in (exchange, replace):
             command.add_argument("--corpora", nargs="+", required=True, help="corpora, without .en and .vi")

@@ -426,6 +426,7 @@ def files(tmp_path, monkeypatch):
         "mono.vi": "súp súp canh xe voi\n" * 30,
         "known.en": "The car is new.\n" * 40 + "Soup!\n",
         "frequent.txt": "soups 123\ncar 99\n",
+        "animals.txt": "elephant 1\n",
         "corpus.en": "The car is new.\n",
         "corpus.vi": "Xe thì mới.\n",
         "eaten.en": "I eat soup.\n",
@@ -451,6 +452,10 @@ def test_the_commands_work_on_each_others_files(files, capsys):
     (files / "corrections.tsv").write_text("elephant\tcon voi\n", encoding="utf-8")
     run_command("table words.tsv mono.vi --known known.en --corrections corrections.tsv --out table.tsv")
     assert Dictionary.load(files / "table.tsv").replaced("an elephant") == "an con voi"
+    run_command(
+        "pairs words.tsv mono.vi --known known.en --frequent animals.txt --corrections corrections.tsv --out pairs"
+    )
+    assert set((files / "pairs.vi").read_text(encoding="utf-8").splitlines()) == {"con voi"}
     run_command("replace words.tsv --known known.en --corpora eaten --out replaced")
     assert (files / "replaced.en").read_text(encoding="utf-8") == "I eat súp.\n"
     assert (files / "replaced.vi").read_text(encoding="utf-8") == "Tôi ăn súp.\n"
