@@ -36,7 +36,7 @@ def load(
     elif isinstance(dictionary, (str, Path)):
         own = Dictionary.load(existing_file("dictionary", dictionary))
     else:
-        own = Dictionary.checked(dictionary)
+        own = Dictionary.from_mapping(dictionary)
     paths = [run_dir] if isinstance(run_dir, (str, Path)) else list(run_dir)
     runs, translating = load_with_engine(paths, device, precision, engine)
     return Run([run._replace(dictionary=run.stored.dictionary_with(own)) for run in runs], translating)

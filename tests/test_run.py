@@ -442,7 +442,10 @@ def test_words_given_to_load_are_added_to_the_dictionary(run: Run, with_dictiona
     assert both.score(["nine"], ["một"]) == nmt.load(["a", "a"], device="cpu").score(["four"], ["một"])
     with pytest.raises(Mistake, match=r"^dictionary is .*none\.tsv, which does not exist"):
         nmt.load(with_dictionary, dictionary=tmp_path / "none.tsv")
-    with pytest.raises(Mistake, match=r"^dictionary must be a file, or a dict"):
+    assert nmt.load(with_dictionary, device="cpu", dictionary={"six": "four"}).translate(["six"]) == run.translate(
+        ["four"]
+    )
+    with pytest.raises(Mistake, match=r"^dictionary is of type int; pass the name of a file"):
         nmt.load(with_dictionary, dictionary=3)  # type: ignore[arg-type]
 
 

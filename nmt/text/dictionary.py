@@ -78,28 +78,33 @@ class Dictionary:
         return cls(translations)
 
     @classmethod
-    def checked(cls, translations: Any) -> "Dictionary":
-        """A dictionary given in Python, whose words and translations are normalized.
+    def from_mapping(cls, translations: Any) -> "Dictionary":
+        """A dictionary from one of Python; its words and translations are normalized.
 
         Raises Mistake for anything but a mapping of words and phrases to translations, and for a repeated word.
         """
         if not isinstance(translations, Mapping):
-            raise Mistake(f"dictionary must be a file, or a dict of words and translations, not {translations!r}.")
-        keys: dict[str, str] = {}
-        entries: dict[str, str] = {}
+            kind = type(translations).__name__
+            raise Mistake(
+                f"dictionary is of type {kind}; pass the name of a file, or a dict of words and translations."
+            )
+        given: dict[str, str] = {}
+        normalized: dict[str, str] = {}
         for word, translation in translations.items():
             texts = [normalize(text) if isinstance(text, str) else "" for text in (word, translation)]
-            if not all(texts) or any("\ud800" <= character <= "\udfff" for character in texts[1]):
+            if not all(texts):
                 raise Mistake(
-                    f"dictionary has {word!r}: {translation!r}; expected a word or phrase with a translation."
+                    f"dictionary has {word!r}: {translation!r}; pass words and translations that are strings with text."
                 )
             if not _KEY.fullmatch(texts[0]):
                 raise Mistake(f"dictionary has {word!r}, which {_NOT_A_KEY}; remove it.")
+            if any("\ud800" <= character <= "\udfff" for character in texts[1]):
+                raise Mistake(f"dictionary[{word!r}] contains an unpaired surrogate; pass valid Unicode.")
             key = _with_plain_apostrophes(texts[0])
-            if key in keys:
-                raise Mistake(f"dictionary has {keys[key]!r} and {word!r}, the same word; keep one of them.")
-            keys[key], entries[key] = word, texts[1]
-        return cls(entries)
+            if key in given:
+                raise Mistake(f"dictionary has {given[key]!r} and {word!r}, the same word; keep one of them.")
+            given[key], normalized[key] = word, texts[1]
+        return cls(normalized)
 
     def __bool__(self) -> bool:
         return bool(self.translations)

@@ -26,7 +26,7 @@ lines to translate are `my/inserted.mixed`, the lines of `my/inserted.vi` are th
 `exchange` changes pairs of sentences, after Fadaee et al. (2017): up to two words of a line, whose translation is in
 the other line, become other words of the same part of speech, which fewer than 40 lines of the `--known` files have.
 Each of `--variants` rounds chooses at random which words of a line to exchange; the rare words of a part of speech
-take turns. English words are inflected as regular ones.
+take turns. English words are inflected as regular ones, except for a few plurals.
 
 With `--frequent`, a list of English words, one at the beginning of each line, `exchange` chooses only rare words that
 have a form in the list, with the best translation as in `table`; `pairs` writes only these words, in their forms.
@@ -39,11 +39,11 @@ such words.
 `table` writes the dictionary: nouns, verbs and adjectives of one word, in their forms, with a translation that is in
 both dictionaries, or else with the one that the Vietnamese text uses most. A word is included if fewer than three lines
 of the `--known` files have it; a noun or an adjective with one clearly most frequent translation, if fewer than ten
-have it, or twenty if the translation is in the English-Vietnamese dictionary; a word without a clear translation, only
-if no line has it.
+have it, or twenty if the translation is in the English-Vietnamese dictionary, unless the word is a participle or the
+text never uses the translation; a word without a clear translation, only if no line has it.
 
-`--corrections`, for `table` and with `--frequent`, names a file of English words, tabs, and the translations that
-replace those chosen; "-" removes a word.
+`--corrections`, for `table` and with `--frequent`, names a file with an English word, a tab and its translation in each
+line, which replaces the one chosen; "-" leaves the word out.
 """
 
 import argparse
@@ -60,7 +60,8 @@ from nmt.data.corpus import iter_pairs
 from nmt.errors import Mistake
 from nmt.text.dictionary import Dictionary, whole_words
 from nmt.text.lines import iter_lines
-from nmt.text.tone_marks import with_tone_marks
+from nmt.text.normalize import normalize
+from nmt.text.tone_marks import ToneMarks, with_tone_marks
 from scripts.mistakes import report_mistakes
 from scripts.studies.wiktionary import Entry, english_entries, print_entries, stored_entries, wiktionary_entries
 
@@ -116,11 +117,12 @@ def most_used(entries: Sequence[Entry], text: Sequence[str]) -> list[tuple[str, 
     return pairs
 
 
-class Translation(NamedTuple):
+class BestTranslation(NamedTuple):
     """The Vietnamese word that was chosen for an English one.
 
-    `share` is its part of the uses of the translations among which it was chosen, and `uses` their number;
-    `is_in_english_vietnamese` tells whether the English-Vietnamese dictionary has the pair.
+    `uses` says how often the text uses it, and `share` is its part of the uses of all translations among which it was
+    chosen; `is_in_english_vietnamese` tells whether the English-Vietnamese dictionary has the pair. `word` is empty if
+    the English word must stay as it is.
     """
 
     word: str
@@ -130,7 +132,7 @@ class Translation(NamedTuple):
     is_in_english_vietnamese: bool
 
 
-def best_translations(entries: Sequence[Entry], text: Sequence[str]) -> dict[str, Translation]:
+def best_translations(entries: Sequence[Entry], text: Sequence[str]) -> dict[str, BestTranslation]:
     """The best translation of each English word: of those in both dictionaries, the one that the text uses most.
 
     Where they agree on a rare word, a reference has the translation twice as often. If they do not, or the text never
@@ -138,8 +140,8 @@ def best_translations(entries: Sequence[Entry], text: Sequence[str]) -> dict[str
     and the English-Vietnamese dictionary, of which a word must be used, or consist of common syllables, because some
     are misspelled. A single syllable counts a third, as in `most_used`.
 
-    A plural is a word of its own if the English-Vietnamese dictionary has it ("customs") or no dictionary has its
-    singular ("scissors").
+    A plural is a word of its own if the English-Vietnamese dictionary has it ("customs") or no dictionary has a noun
+    that is its singular ("scissors").
     """
     uses = word_uses(entries, text)
     syllables = Counter[str]()
@@ -149,22 +151,24 @@ def best_translations(entries: Sequence[Entry], text: Sequence[str]) -> dict[str
     rows_of: dict[str, dict[str, list[Entry]]] = defaultdict(lambda: defaultdict(list))
     for entry in entries:
         english, word = _bare(entry.translation), entry.word
-        is_name = word != word.lower() or not (english.isalpha() and english.islower())
-        if entry.part not in _INFLECTIONS or is_name or word == english:
+        is_name_or_phrase = word != word.lower() or not (english.isalpha() and english.islower())
+        if entry.part not in _INFLECTIONS or is_name_or_phrase or word == english:
             continue
         # Of "to start growing hair, nails", the second half is no verb.
         if entry.part == "verb" and _is_plural(english):
             continue
         if entry.sense is not None or uses[word] or all(syllables[syllable] >= 50 for syllable in word.split()):
             rows_of[english][word].append(entry)
+    nouns = {
+        english
+        for english, rows_of_word in rows_of.items()
+        if any(row.part == "noun" for rows in rows_of_word.values() for row in rows)
+    }
     best = {}
     for english, rows_of_word in rows_of.items():
         senses = {word: {row.sense for row in rows} for word, rows in rows_of_word.items()}
-        if (
-            _is_plural(english)
-            and rows_of.keys() & _singulars(english)
-            and not any(None in of for of in senses.values())
-        ):
+        is_in_english_vietnamese = any(None in senses_of_word for senses_of_word in senses.values())
+        if _is_plural(english) and not is_in_english_vietnamese and nouns & _singulars(english):
             continue
         in_both = [word for word in senses if uses[word] and None in senses[word] and len(senses[word]) > 1]
         candidates = in_both or [word for word in senses if senses[word] & {0, None}]
@@ -175,20 +179,20 @@ def best_translations(entries: Sequence[Entry], text: Sequence[str]) -> dict[str
         chosen = max(candidates, key=lambda word: scores[word])
         part = next((row.part for row in rows_of_word[chosen] if not row.sense), rows_of_word[chosen][0].part)
         share = scores[chosen] / sum(scores.values())
-        best[english] = Translation(chosen, part, share, uses[chosen], None in senses[chosen])
+        best[english] = BestTranslation(chosen, part, share, uses[chosen], None in senses[chosen])
     return best
 
 
-def rare_words(best: dict[str, Translation], known: Counter[str], frequent: set[str]) -> dict[str, Translation]:
+def rare_words(best: dict[str, BestTranslation], known: Counter[str], frequent: set[str]) -> dict[str, BestTranslation]:
     """The words that few lines have, but of which a form is in `frequent`."""
     return {
         english: translation
         for english, translation in best.items()
-        if known[english] < _KNOWN_LINES and frequent.intersection(own_forms(english, best))
+        if translation.word and known[english] < _KNOWN_LINES and frequent.intersection(own_forms(english, best))
     }
 
 
-def own_forms(english: str, best: dict[str, Translation]) -> list[str]:
+def own_forms(english: str, best: dict[str, BestTranslation]) -> list[str]:
     """The word and its forms, except those with another translation: "seed" is not the past of "see"."""
     word, part, *_ = best[english]
     inflections = (str,) if part == "noun" and _is_plural(english) else _INFLECTIONS[part]
@@ -240,13 +244,13 @@ def insert_words(entries: Sequence[Entry], text: Sequence[str], known: Counter[s
 
 
 def inflected(word: str, parts: set[str], before: str, random: Random) -> str:
-    """The word as a regular verb or noun, after the Vietnamese word `before`, which may name a tense or a plural."""
+    """The word as a verb or noun, after the Vietnamese word `before`, which may name a tense or a plural."""
     if "verb" in parts and "noun" not in parts:
         tense = {"đã": _past, "bị": _past, "được": _past, "đang": _participle}.get(before)
         forms = (_past, _past, _past, _participle, str, _with_s)
         return (tense or random.choice(forms))(word)
     if "noun" in parts and (before in ("những", "các", "nhiều") or random.random() < 0.2):
-        return _with_s(word)
+        return _plural(word)
     return word
 
 
@@ -274,11 +278,15 @@ _IRREGULAR_PLURALS = {
 }
 
 
+def _plural(noun: str) -> str:
+    if noun in _IRREGULAR_PLURALS:
+        return _IRREGULAR_PLURALS[noun]
+    if re.search(r"(?<!hu)(?<!ger)(?<!sha)(?<!tto)(?<!lis)(?<!cai)(?<!ro)man$", noun):
+        return noun.removesuffix("man") + "men"
+    return _with_s(noun)
+
+
 def _with_s(word: str) -> str:
-    if word in _IRREGULAR_PLURALS:
-        return _IRREGULAR_PLURALS[word]
-    if re.search(r"(?<!hu)(?<!ger)(?<!sha)(?<!tto)(?<!lis)man$", word):
-        return word.removesuffix("man") + "men"
     return re.sub(r"([^aeiou])y$", r"\1ie", word) + ("es" if re.search(r"(s|x|z|ch|sh)$", word) else "s")
 
 
@@ -360,11 +368,11 @@ class Replacer:
         return _replaced(source, changes) if changes else None
 
 
-def dictionary_table(best: dict[str, Translation], known: Counter[str]) -> dict[str, str]:
+def dictionary_table(best: dict[str, BestTranslation], known: Counter[str]) -> dict[str, str]:
     """The translation of each form of the English words that few lines have.
 
-    The limits were chosen on development sets among five tables (docs/lab_notebook.md, everyday words). Participles
-    have the limit of verbs: that a meeting was interrupted is seldom the adjective of the dictionary.
+    The limits were chosen on development sets among five tables (docs/lab_notebook.md, everyday words). A participle
+    has the limit of verbs: in "the meeting was interrupted", the dictionary's adjective would be wrong.
     """
     table: dict[str, str] = {}
     for english, (word, part, share, uses, is_in_english_vietnamese) in best.items():
@@ -375,30 +383,37 @@ def dictionary_table(best: dict[str, Translation], known: Counter[str]) -> dict[
             fewer_than = 3
         else:
             fewer_than = 20 if is_in_english_vietnamese else 10
-        if known[english] < fewer_than:
+        if word and known[english] < fewer_than:
             for form in own_forms(english, best):
                 if known[form] < fewer_than:
                     table.setdefault(form, word)
     return dict(sorted(table.items()))
 
 
-def corrected(best: dict[str, Translation], corrections: Path) -> dict[str, Translation]:
-    """The translations with those of a file, of English words, tabs and their translations; "-" removes a word.
+def corrected(
+    best: dict[str, BestTranslation], corrections: Path, tone_marks: ToneMarks | None
+) -> dict[str, BestTranslation]:
+    """The best translations, with those of a file of English words, tabs and their translations or "-" for none.
 
-    Raises Mistake for a line of another form, and for a word that is not among `best`.
+    A correction is a clear translation; the part of speech remains. Raises Mistake, with the number of the line, for a
+    line of another form, a word without a translation among `best` and a repeated word.
     """
-    result = dict(best)
+    result, lines = dict(best), dict[str, int]()
     for number, line in enumerate(iter_lines(corrections), start=1):
-        english, tab, word = line.partition("\t")
-        if not tab or not word or english not in result:
+        english, *words = map(normalize, line.split("\t"))
+        if len(words) != 1 or not words[0]:
+            raise Mistake(f"{corrections}, line {number}: expected an English word, a tab, and a translation or -.")
+        if english not in best:
             raise Mistake(
-                f"{corrections}, line {number}: expected an English word that has a translation, a tab, and another "
-                "translation or -."
+                f"{corrections}, line {number}: '{english}' has no translation to be corrected; remove the line."
             )
-        if word == "-":
-            del result[english]
-        else:
-            result[english] = result[english]._replace(word=word)
+        if english in lines:
+            raise Mistake(
+                f"{corrections}, line {number}: '{english}' is already in line {lines[english]}; keep one of them."
+            )
+        lines[english] = number
+        word = "" if words[0] == "-" else with_tone_marks(words[0], tone_marks)
+        result[english] = best[english]._replace(word=word, share=1.0)
     return result
 
 
@@ -446,7 +461,7 @@ def _bare(translation: str) -> str:
 
 
 _INFLECTIONS: dict[str, tuple[Callable[[str], str], ...]] = {
-    "noun": (str, _with_s),
+    "noun": (str, _plural),
     "verb": (str, _past, _participle, _with_s),
     "adj": (str,),
 }
@@ -501,8 +516,8 @@ def exchange(options: argparse.Namespace) -> None:
         words = _rare_words(options, _best_translations(options, entries, text))
         rare = [(english, translation.word) for english, translation in words.items()]
         # The best translation becomes the first sense of its word.
-        firsts = [Entry(translation.word, english, translation.part, 0) for english, translation in words.items()]
-        entries = firsts + entries
+        first_senses = [Entry(translation.word, english, translation.part, 0) for english, translation in words.items()]
+        entries = first_senses + entries
     else:
         rare = most_used(entries, text)
     lines = _lines(options)
@@ -544,12 +559,12 @@ def _known_words(options: argparse.Namespace) -> Counter[str]:
 
 def _best_translations(
     options: argparse.Namespace, entries: Sequence[Entry], text: Sequence[str]
-) -> dict[str, Translation]:
+) -> dict[str, BestTranslation]:
     best = best_translations(entries, text)
-    return corrected(best, options.corrections) if options.corrections else best
+    return corrected(best, options.corrections, options.tone_marks) if options.corrections else best
 
 
-def _rare_words(options: argparse.Namespace, best: dict[str, Translation]) -> dict[str, Translation]:
+def _rare_words(options: argparse.Namespace, best: dict[str, BestTranslation]) -> dict[str, BestTranslation]:
     frequent = {line.split()[0].lower() for line in iter_lines(options.frequent) if line.strip()}
     words = rare_words(best, _known_words(options), frequent)
     if not words:
@@ -606,6 +621,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     if options.run is pairs and options.frequent and not options.known:
         parser.error("--frequent chooses words that are rare in the training text: name it with --known")
+    if options.run in (pairs, exchange) and options.corrections and not options.frequent:
+        parser.error("--corrections changes the words that --frequent chooses: add --frequent, or leave it out")
     options.run(options)
 
 

@@ -82,9 +82,8 @@ def english_entries(path: Path) -> Iterator[Entry]:
         if "of the letter" in gloss or (label and _LABELS.search(label[1])):
             continue
         part = {"n": "noun", "v": "verb", "adj": "adj"}[kind]
-        words = re.sub(
-            r"[(\[]([^)\]]*)[)\]]([^,;]*)", lambda found: "" if _LABELS.search(found[1]) else found[0], words
-        )
+        bracketed = r"[^,;(\[]*[(\[]([^)\]]*)[)\]][^,;]*"  # a word with a remark before or after it
+        words = re.sub(bracketed, lambda item: "" if _LABELS.search(item[1]) else item[0], words)
         for word in re.split(r"\s*[,;]\s*", re.sub(r"\s*[(\[{/][^)\]}/]*[)\]}/]\s*", " ", words)):
             if re.fullmatch(r"[^\W\d_]+( [^\W\d_]+){0,3}", word.strip()):
                 yield Entry(word.strip(), f"to {english}" if part == "verb" else english, part, None)

@@ -1165,7 +1165,7 @@ def test_pointing_at_a_word_shades_the_words_that_it_looks_at(page: Any, unit: s
 def test_words_that_were_replaced_have_the_shade_of_their_translation(
     page: Any, monkeypatch: pytest.MonkeyPatch, unit: str
 ) -> None:
-    loaded, words = Gallery.load, Dictionary({"five six": "one", "six": "five", "four": "two three"})
+    loaded, words = Gallery.load, Dictionary({"five six": "one", "five": "two", "six": "five", "four": "two three"})
     monkeypatch.setattr(Gallery, "load", lambda self, name: loaded(self, name)._replace(dictionary=words))
     page.locator("#unit").select_option("words")
     translate(page, "five six  four.")
@@ -1180,6 +1180,10 @@ def test_words_that_were_replaced_have_the_shade_of_their_translation(
         assert [share for _, share in echo] == pytest.approx([100 * x for x in (one, one, two + three)], abs=1.1)
     page.locator("#intact text[data-column='0']").hover()
     assert page.locator("#echo .pointed").all_text_contents() == ["five", "six"]
+    translate(page, "five six,six four.")
+    word(page, 0).hover()
+    page.locator("#intact .cell").first.hover()
+    assert page.locator("#echo span").count() == 0, "two words without a space between them"
 
 
 DROP = """(text) => {

@@ -8,10 +8,10 @@ import pytest
 from nmt.errors import Mistake
 from nmt.text.dictionary import Dictionary
 from scripts.studies.dictionary import (
+    BestTranslation,
     Exchanger,
     Replacer,
     Segmenter,
-    Translation,
     best_translations,
     corrected,
     dictionary_table,
@@ -169,6 +169,10 @@ def test_a_verb_follows_the_vietnamese_word_for_its_tense(verb, past, participle
     assert inflected(verb, {"verb"}, "đang", Random(1)) == participle
 
 
+def test_a_verb_has_no_irregular_plural():
+    assert "knifes" in {inflected("knife", {"verb"}, "", Random(seed)) for seed in range(50)}
+
+
 @pytest.mark.parametrize(
     ("noun", "plural"),
     [
@@ -307,6 +311,7 @@ def test_a_form_with_another_translation_is_a_word_of_its_own():
         ([noun("tục", 0, "story"), noun("súp", 0, "stories")], {"story": "tục", "stories": "tục"}),
         ([noun("tục", 0, "box"), noun("súp", 0, "boxes")], {"box": "tục", "boxes": "tục"}),
         ([noun("súp", 0, "chaos")], {"chaos": "súp"}),  # without a singular, and without another plural
+        ([Entry("tục", "basic", "adj", 0), noun("súp", 0, "basics")], {"basic": "tục", "basics": "súp"}),
         ([Entry("súp", "nails", "verb", 0)], {}),  # of "to start growing hair, nails"
     ],
 )
@@ -314,18 +319,36 @@ def test_a_plural_is_a_word_of_its_own_in_an_english_dictionary_or_without_a_sin
     assert table_of(entries, TEXT + ["tục"] * 9, Counter()) == table
 
 
-def test_corrections_replace_and_remove_words_in_all_their_forms(tmp_path):
+def test_corrections_replace_words_and_leave_others_out_in_all_their_forms(tmp_path):
     file, best = tmp_path / "corrections.tsv", best_translations(RARE, TEXT)
-    file.write_text("soup\txúp\nbark\t-\n", encoding="utf-8")
+    file.write_text("soup\tthuỷ\nbark\t-\nseed\t-\n", encoding="utf-8")
     table = dictionary_table(best, Counter())
-    expected = {word: "xúp" if translation == "súp" else translation for word, translation in table.items()}
-    assert dictionary_table(corrected(best, file), Counter()) == {
-        word: translation for word, translation in expected.items() if translation != "sủa"
+    new = {**table, "soup": "thủy", "soups": "thủy"}
+    left_out = ("bark", "barked", "barking", "barks", "seed", "seeds")  # "seed" does not become the past of "see"
+    assert dictionary_table(corrected(best, file, "old"), Counter()) == {
+        word: translation for word, translation in new.items() if word not in left_out
     }
-    for line in ("soup\n", "soup\t\n", "soups\txúp\n"):
-        file.write_text("soup\txúp\n" + line, encoding="utf-8")
-        with pytest.raises(Mistake, match=r"corrections\.tsv, line 2: expected an English word that has a translation"):
-            corrected(best, file)
+    unclear = {"soup": best["soup"]._replace(share=0.1)}
+    assert dictionary_table(unclear, Counter(soup=1)) == {}
+    file.write_text("soup\txúp\n", encoding="utf-8")
+    assert dictionary_table(corrected(unclear, file, None), Counter(soup=1))["soup"] == "xúp"
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ("soup\n", "line 1: expected an English word, a tab, and a translation or -"),
+        ("soup\t \n", "line 1: expected an English word, a tab, and a translation or -"),
+        ("soup\txúp\tx\n", "line 1: expected an English word, a tab, and a translation or -"),
+        ("soup\txúp\nsoups\txúp\n", "line 2: 'soups' has no translation to be corrected; remove the line"),
+        ("soup\txúp\nsee\tx\nsoup\tx\n", "line 3: 'soup' is already in line 1; keep one of them"),
+    ],
+)
+def test_other_corrections_are_refused(tmp_path, lines, message):
+    file = tmp_path / "corrections.tsv"
+    file.write_text(lines, encoding="utf-8")
+    with pytest.raises(Mistake, match=rf"corrections\.tsv, {message}"):
+        corrected(best_translations(RARE, TEXT), file, None)
 
 
 @pytest.mark.parametrize(
@@ -354,7 +377,7 @@ def test_the_best_translation(entries, best):
 
 
 def best_of(part, share, is_in_english_vietnamese, word="word", uses=1):
-    return {word: Translation("từ", part, share, uses, is_in_english_vietnamese)}
+    return {word: BestTranslation("từ", part, share, uses, is_in_english_vietnamese)}
 
 
 @pytest.mark.parametrize(
@@ -393,7 +416,7 @@ def test_an_english_dictionary_is_read_without_letters_labels_and_remarks(tmp_pa
         "cat {n} :: /con/ mèo\n"
         "mum {n} (mother (informal, familiar)) :: mẹ\n"
         "bark {n} ((archaic) small boat) :: thuyền\n"
-        "samurai {n} (warrior) :: [rare] thị (侍), [Southern, dated] võ, võ sĩ\n",
+        "samurai {n} (warrior) :: [rare] thị (侍), hoả [rare], [Southern, dated] võ, võ sĩ [formal]\n",
         encoding="utf-8",
     )
     assert list(english_entries(english)) == [
@@ -491,6 +514,13 @@ def test_tone_marks_are_those_asked_for(files):
     (files / "peace.vi").write_text("Chúng tôi muốn hoà bình.\n", encoding="utf-8")
     run_command("replace words.tsv --known known.en --corpora peace --tone-marks old --out new")
     assert (files / "new.vi").read_text(encoding="utf-8") == "Chúng tôi muốn hòa bình.\n"
+
+
+def test_corrections_without_frequent_words_are_refused(files, capsys):
+    for command in ("pairs words.tsv mono.vi", "exchange words.tsv mono.vi --known known.en --corpora corpus"):
+        with pytest.raises(SystemExit):
+            run_command(f"{command} --corrections none.tsv --out new")
+        assert "add --frequent, or leave it out" in capsys.readouterr().err
 
 
 def test_words_that_are_rare_need_training_text(files, capsys):

@@ -113,25 +113,25 @@ def test_other_files_are_refused_with_the_line(tmp_path: Path, content: str, mes
 
 
 def test_words_given_in_python_are_normalized() -> None:
-    given = Dictionary.checked({"cafe\u0301 ": " cà\nphê", "mother’s day": "ngày của mẹ"})
+    given = Dictionary.from_mapping({"cafe\u0301 ": " cà\nphê", "mother’s day": "ngày của mẹ"})
     assert given.translations == {"café": "cà phê", "mother's day": "ngày của mẹ"}
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["soup"], r"^dictionary must be a file, or a dict of words and translations, not \['soup'\]\.$"),
-        ({"soup": 3}, r"^dictionary has 'soup': 3; expected a word or phrase with a translation\.$"),
-        ({3: "ba"}, r"^dictionary has 3: 'ba'; expected a word or phrase"),
-        ({"soup": " "}, r"^dictionary has 'soup': ' '; expected a word or phrase"),
-        ({"soup": "\ud800"}, r"^dictionary has 'soup': '\\ud800'; expected a word or phrase"),
+        (["soup"], r"^dictionary is of type list; pass the name of a file, or a dict of words and translations\.$"),
+        ({"soup": 3}, r"^dictionary has 'soup': 3; pass words and translations that are strings with text\.$"),
+        ({3: "ba"}, r"^dictionary has 3: 'ba'; pass words and translations"),
+        ({"soup": " "}, r"^dictionary has 'soup': ' '; pass words and translations"),
+        ({"soup": "\ud800"}, r"^dictionary\['soup'\] contains an unpaired surrogate; pass valid Unicode\.$"),
         ({"C++": "C++"}, r"^dictionary has 'C\+\+', which is not a word or phrase of letters, .*; remove it\.$"),
         ({"ice": "đá", " ice": "kem"}, r"^dictionary has 'ice' and ' ice', the same word; keep one of them\.$"),
     ],
 )
 def test_what_is_not_a_dictionary_in_python_is_refused(given: object, message: str) -> None:
     with pytest.raises(Mistake, match=message):
-        Dictionary.checked(given)
+        Dictionary.from_mapping(given)
 
 
 def test_time_grows_with_the_length_of_the_text() -> None:

@@ -13,32 +13,35 @@ import { state } from "./state.js";
 const LEAST = 0.03; // a weaker shade cannot be told from none
 
 /**
- * The columns of each word of the sentence, which are those of the translation if the dictionary replaced it; null if
- * words and columns do not match.
- * @param {AttentionMap} map @param {string[]} words
+ * For each word of the sentence, its columns, or those of the translation that replaces it; null if words and columns do
+ * not match.
+ * @param {AttentionMap} map @param {string[]} typedWords
  */
-function columnsOfWords({ columns }, words) {
+function columnsOfWords({ columns }, typedWords) {
   const spans = spansOf(columns, state.unit === "words" ? "pieces" : "words").filter(([start]) => !isSpecial(columns[start]));
-  const read = spans.map(([start, end]) => joinPieces(columns.slice(start, end)));
-  const replaced = [...search.dictionary_words].sort(([one], [other]) => other.length - one.length);
+  if (!search.dictionary_words.length) return spans.length === typedWords.length ? spans : null;
+  const readWords = spans.map(([start, end]) => joinPieces(columns.slice(start, end)));
+  // Of "ice cream" and "ice", the longer one was replaced.
+  const replaced = [...search.dictionary_words].sort(([a], [b]) => b.length - a.length);
   /** @type {Span[]} */
-  const found = [];
+  const spansOfWords = [];
   let next = 0;
-  while (found.length < words.length) {
-    let typed = 1, written = 1;
+  while (spansOfWords.length < typedWords.length) {
+    const rest = typedWords.slice(spansOfWords.length);
+    let [typed, read] = [rest[0].normalize() === readWords[next] ? 1 : 0, 1];
     for (const [phrase, translation] of replaced) {
-      const count = phrase.split(" ").length, text = words.slice(found.length, found.length + count).join(" ");
+      const count = phrase.split(" ").length, text = rest.slice(0, count).join(" ").normalize();
       const expected = text.replace(phrase, () => translation).split(" ");
-      if (!text.includes(phrase) || !sameLabels(read.slice(next, next + expected.length), expected)) continue;
-      [typed, written] = [count, expected.length];
+      if (!text.includes(phrase) || !sameLabels(readWords.slice(next, next + expected.length), expected)) continue;
+      [typed, read] = [count, expected.length];
       break;
     }
-    if (next + written > spans.length) return null;
-    const [start] = spans[next], [, end] = spans[next + written - 1];
-    for (let i = 0; i < typed; i++) found.push([start, end]);
-    next += written;
+    if (!typed) return null;
+    const [start] = spans[next], [, end] = spans[next + read - 1];
+    spansOfWords.push(...Array.from({ length: typed }, () => /** @type {Span} */ ([start, end])));
+    next += read;
   }
-  return next === spans.length ? found : null;
+  return next === spans.length ? spansOfWords : null;
 }
 
 /**
