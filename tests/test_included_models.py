@@ -29,9 +29,9 @@ MADE = {
         "rwords",
         "words",
     },
-    "vi-en": {"div1", "exchanged", "infused_vien", "openstax_back"},
+    "vi-en": {"everyday", "exchanged"},
 }
-"""Corpora that were made of vi_mono, openstax, dict and the other parts."""
+"""Corpora that were made of vi_mono, dict and the other parts."""
 
 
 def examples(folder: Path) -> tuple[list[str], list[str]]:
