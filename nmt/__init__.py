@@ -20,10 +20,10 @@ def load(
     """Loads a finished run, or several as an ensemble; the result has methods such as translate, attend and score.
 
     `precision` is float32, bfloat16, or int8 on a CPU. `engine` (torch, ctranslate2 or onnx) computes the translations;
-    torch always computes everything else. `dictionary` has words and phrases with their translations, as a mapping or
-    a file with a tab in each line; they are added to the dictionary of the run, and take precedence. Raises Mistake if
-    a folder is not the directory of a finished run, or if the device, the precision, the engine or the dictionary
-    cannot be used.
+    torch always computes everything else. `dictionary` maps words and phrases to translations, or names a file with
+    a word or phrase, a tab and its translation in each line; it is added to the dictionary of the run, and takes
+    precedence. Raises Mistake if a folder is not the directory of a finished run, or if the device, the precision, the
+    engine or the dictionary cannot be used.
     """
     # Imported here so that `import nmt` stays free of torch.
     from nmt.exports.engines import load_with_engine

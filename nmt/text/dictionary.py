@@ -79,7 +79,7 @@ class Dictionary:
 
     @classmethod
     def from_mapping(cls, translations: Any) -> "Dictionary":
-        """A dictionary from one of Python; its words and translations are normalized.
+        """Normalizes the words and translations of a Python mapping.
 
         Raises Mistake for anything but a mapping of words and phrases to translations, and for a repeated word.
         """

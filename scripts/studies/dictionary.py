@@ -391,13 +391,15 @@ def dictionary_table(best: dict[str, BestTranslation], known: Counter[str]) -> d
 
 
 def corrected(
-    best: dict[str, BestTranslation], corrections: Path, tone_marks: ToneMarks | None
+    best: dict[str, BestTranslation], corrections: Path | None, tone_marks: ToneMarks | None
 ) -> dict[str, BestTranslation]:
-    """The best translations, with those of a file of English words, tabs and their translations or "-" for none.
+    """The best translations, corrected by a file of English words, tabs and their translations, or "-" for none.
 
-    A correction is a clear translation; the part of speech remains. Raises Mistake, with the number of the line, for a
-    line of another form, a word without a translation among `best` and a repeated word.
+    A correction counts as a clear translation; the part of speech stays the same. Raises Mistake, with the number of
+    the line, for a line of another form, a word without a translation in `best` and a repeated word.
     """
+    if corrections is None:
+        return best
     result, lines = dict(best), dict[str, int]()
     for number, line in enumerate(iter_lines(corrections), start=1):
         english, *words = map(normalize, line.split("\t"))
@@ -481,6 +483,7 @@ def write_pairs(out: Path, pairs: Sequence[tuple[str, str]]) -> None:
 
 
 def read(options: argparse.Namespace) -> None:
+    """Write the words of a dictionary of Wiktionary."""
     sys.stdout.reconfigure(encoding="utf-8")
     print_entries(wiktionary_entries(options.wiktionary), sys.stdout)
     if options.english:
@@ -488,11 +491,12 @@ def read(options: argparse.Namespace) -> None:
 
 
 def pairs(options: argparse.Namespace) -> None:
+    """Write the words as pairs of lines."""
     entries, random = stored_entries(options.words, options.tone_marks), Random(options.seed)
     text = _shuffled_text(options, random)
     if options.frequent:
-        best = _best_translations(options, entries, text)
-        rare = _rare_words(options, best)
+        best = corrected(best_translations(entries, text), options.corrections, options.tone_marks)
+        rare = _frequent_rare_words(options, best)
         written = [(form, rare[english].word) for english in rare for form in own_forms(english, best)]
     else:
         written = most_used(entries, text)
@@ -501,6 +505,7 @@ def pairs(options: argparse.Namespace) -> None:
 
 
 def insert(options: argparse.Namespace) -> None:
+    """Replace words of Vietnamese lines by their English."""
     entries, random = stored_entries(options.words, options.tone_marks), Random(options.seed)
     text = _shuffled_text(options, random)
     inserted = insert_words(entries, text, _known_words(options), random)
@@ -510,10 +515,12 @@ def insert(options: argparse.Namespace) -> None:
 
 
 def exchange(options: argparse.Namespace) -> None:
+    """Exchange words of pairs of lines for rare ones."""
     entries, random = stored_entries(options.words, options.tone_marks), Random(options.seed)
     text = _shuffled_text(options, random)
     if options.frequent:
-        words = _rare_words(options, _best_translations(options, entries, text))
+        best = corrected(best_translations(entries, text), options.corrections, options.tone_marks)
+        words = _frequent_rare_words(options, best)
         rare = [(english, translation.word) for english, translation in words.items()]
         # The best translation becomes the first sense of its word.
         first_senses = [Entry(translation.word, english, translation.part, 0) for english, translation in words.items()]
@@ -527,6 +534,7 @@ def exchange(options: argparse.Namespace) -> None:
 
 
 def replace(options: argparse.Namespace) -> None:
+    """Replace rare English words by the translation in the other line."""
     entries = stored_entries(options.words, options.tone_marks)
     replacer = Replacer(entries, _known_words(options), Random(options.seed))
     replaced = [(replacer.replaced(*pair), pair[1]) for pair in _lines(options)]
@@ -534,9 +542,11 @@ def replace(options: argparse.Namespace) -> None:
 
 
 def table(options: argparse.Namespace) -> None:
+    """Write a dictionary for a run."""
     entries = stored_entries(options.words, options.tone_marks)
     text = [with_tone_marks(line, options.tone_marks) for line in iter_lines(options.text)]
-    words = Dictionary(dictionary_table(_best_translations(options, entries, text), _known_words(options)))
+    best = corrected(best_translations(entries, text), options.corrections, options.tone_marks)
+    words = Dictionary(dictionary_table(best, _known_words(options)))
     if not words:
         raise Mistake(
             f"All words of {options.words} are in too many lines of {_names(options.known)} for the dictionary; "
@@ -557,14 +567,7 @@ def _known_words(options: argparse.Namespace) -> Counter[str]:
     return Counter(word for line in lines for word in set(re.findall(r"[a-z]+", line.lower())))
 
 
-def _best_translations(
-    options: argparse.Namespace, entries: Sequence[Entry], text: Sequence[str]
-) -> dict[str, BestTranslation]:
-    best = best_translations(entries, text)
-    return corrected(best, options.corrections, options.tone_marks) if options.corrections else best
-
-
-def _rare_words(options: argparse.Namespace, best: dict[str, BestTranslation]) -> dict[str, BestTranslation]:
+def _frequent_rare_words(options: argparse.Namespace, best: dict[str, BestTranslation]) -> dict[str, BestTranslation]:
     frequent = {line.split()[0].lower() for line in iter_lines(options.frequent) if line.strip()}
     words = rare_words(best, _known_words(options), frequent)
     if not words:
@@ -590,12 +593,12 @@ def _lines(options: argparse.Namespace) -> list[tuple[str, str]]:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
-    command = commands.add_parser("read", help="write the words of a dictionary of Wiktionary")
+    command = commands.add_parser("read", help=read.__doc__)
     command.set_defaults(run=read)
     command.add_argument("wiktionary", type=Path, help="the dictionary, see above")
     command.add_argument("--english", type=Path, help="an English-Vietnamese one, see above")
     for run in (pairs, insert, exchange, replace, table):
-        command = commands.add_parser(run.__name__)
+        command = commands.add_parser(run.__name__, help=run.__doc__)
         command.set_defaults(run=run)
         command.add_argument("words", type=Path, help="what the command read has written")
         if run is not replace:
@@ -609,7 +612,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             "--known", type=Path, nargs="+", required=run is not pairs, help="English text for training"
         )
         if run in (pairs, exchange, table):
-            command.add_argument("--corrections", type=Path, help="translations of words instead of those chosen")
+            command.add_argument(
+                "--corrections", type=Path, help="file of translations that replace those chosen, see above"
+            )
         if run is not table:
             command.add_argument("--seed", type=int, default=1)
         if run in (exchange, replace):
